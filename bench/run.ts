@@ -1,6 +1,7 @@
 // `npm run bench`: measures every row of the suite, each with a server of its own (or --endpoint) and in a fresh generator
-// process, and then the machine, whose writes would cost the first row a tenth of its CPU; with --against it alternates between the two endpoints, so that drift of
-// the machine hits both. Prints a table, and with --out writes table, JSON and chart.
+// process, and then the machine, whose writes would cost the first row a tenth of its CPU; with --against it alternates
+// between the two endpoints, so that drift of the machine hits both. Prints a table, and with --out writes table, JSON and
+// chart.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
