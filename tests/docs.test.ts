@@ -431,9 +431,9 @@ shards, commands and queries. An account that keeps all four busy has a share of
 
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
 requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
-Next is who has had least of this time of late, by the address or by the access key or API key that the request names, whichever has had
-more: so neither many addresses of one key nor many keys of one address come before one that asks seldom, and all requests that
-name no key are together like one key. One request of a connection waits so at most, so that connections bound how many do; one
+Next is who has had least of this time of late, by the address, by the access key or API key that the request names or by the account
+that the connection has proved, whichever has had most: so neither many addresses of one key nor many keys of one address or account
+come before one that asks seldom, and all requests that name no key are together like one key. One request of a connection waits so at most, so that connections bound how many do; one
 whose connection has ended meanwhile never begins.
 
 What a shard decides in one entry is decided in one piece: the deletion of 1,000 keys, or of deleteKeysBytesMax of long ones, a step of a

@@ -241,7 +241,7 @@ class Waiting {
   }
 }
 
-/** The most that a name of the sender has had; among those who share it the others count. */
+/** The most that a name of the sender has had; among those who share it the mean of all names counts. */
 function usedBy({ uses }: Sender): number {
   let most = 0;
   let sum = 0;
@@ -249,5 +249,5 @@ function usedBy({ uses }: Sender): number {
     most = Math.max(most, tookMs);
     sum += tookMs;
   }
-  return most + sum / 1000;
+  return most + sum / uses.length / 1000;
 }

@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
+import { must } from '../../base/assert.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { createAdmission } from './admission.ts';
@@ -60,6 +61,19 @@ function setUp() {
   }
   return { live, begun, connect, ask, turnAll };
 }
+
+test('a request does not wait for many access keys of another account at its address', async () => {
+  const { live, begun, connect, ask, turnAll } = setUp();
+  const connectAs = (account: string) => {
+    const socket = connect('192.0.2.1');
+    live.connections.prove(must(live.connections.get(socket), 'it is open'), account);
+    return socket;
+  };
+  for (let at = 0; at < 32; at++) ask(`crowd ${at}`, connectAs('crowd'), { accessKey: `KEY${at}` });
+  ask('own', connectAs('own'), { accessKey: 'OWN' });
+  await turnAll();
+  expect(begun.indexOf('own')).toBe(1);
+});
 
 test('a request does not wait for a crowd of another address that came first', async () => {
   const { begun, connect, ask, turnAll } = setUp();

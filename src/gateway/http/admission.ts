@@ -1,6 +1,6 @@
 // From a head to the start of its request. Requests of one connection start in their order, each when those before it are
-// answered; requests of all connections take turns at the thread, by address and by the access key that they name, and those
-// of one turn that are about single objects start together. So what waits for its turn is one request of each connection at
+// answered; requests of all connections take turns at the thread, by address, by the access key that they name and by the
+// account that the connection has proved, and those of one turn that are about single objects start together. So what waits for its turn is one request of each connection at
 // most, and what waits on connections is bounded in connections.ts.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -25,7 +25,7 @@ export function createAdmission(deps: {
     const { socket } = request;
     live.beginStartWait(socket);
     turns.add({
-      senderOf: () => senderOf(request, viewer, live.connections.get(socket)?.tenant.address),
+      senderOf: () => senderOf(request, viewer, live.connections.get(socket)?.tenant),
       isLight: isLight(request),
       start() {
         // Meanwhile the client may have gone, or others' answers have ended the connection.

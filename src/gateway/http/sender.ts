@@ -1,7 +1,7 @@
 // Who says that they send a request, before anything is proved: for turns, and for nothing else.
 import type { IncomingMessage } from 'node:http';
 import type { SharePath } from '../../base/async/fair-share.ts';
-import { addressGroupOf } from '../../types/tenant.ts';
+import { addressGroupOf, type Tenant } from '../../types/tenant.ts';
 import type { ClientViewer } from './client-view.ts';
 
 const V4_CREDENTIAL = 'Credential=';
@@ -11,16 +11,22 @@ const QUERY_CREDENTIAL = /[?&](?:X-Amz-Credential|AWSAccessKeyId)=([^&/%]{1,128}
 const KEY_END = /[/:,\s]/;
 const KEY_CHARACTERS_MAX = 128;
 
-/** The client's address, and the access key that it names, or its login and API key as they are sent; '' for none. `address`: that of the connection. */
+/**
+ * The client's address, the access key that it names, or its login and API key as they are sent ('' for none), and the account
+ * that has proved itself on the connection before. `tenant`: of the connection, which a proxy may share among clients.
+ */
 export function senderOf(
   { socket, headers, url = '' }: IncomingMessage,
   viewer: ClientViewer,
-  address: string | undefined,
+  tenant: Tenant | undefined,
 ): SharePath {
   const { authorization, 'x-forwarded-for': forwarded } = headers;
   const key =
     authorization === undefined ? (QUERY_CREDENTIAL.exec(url)?.[1] ?? '') : keyNamedIn(authorization);
-  if (forwarded === undefined && address !== undefined) return [address, key];
+  if (forwarded === undefined && tenant !== undefined) {
+    const { account, address } = tenant;
+    return account === undefined ? [address, key] : [address, key, account];
+  }
   const values = forwarded === undefined ? {} : { 'x-forwarded-for': String(forwarded) };
   const { remoteAddress } = viewer.view(socket, { values, sentNames: [], sentValues: [] });
   return [addressGroupOf(remoteAddress), key];
