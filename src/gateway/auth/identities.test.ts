@@ -24,6 +24,8 @@ let isCurrent: boolean;
 let isAway: boolean;
 /** What was asked of the shard since it was last looked at. */
 let asked: string[];
+/** Of all answers since it was last looked at. */
+let answeredBytes: number;
 /** Beside each answer. */
 let othersBytes: number;
 /** Answers wait for it. */
@@ -32,7 +34,7 @@ const keyring = createKeyring();
 
 beforeEach(async () => {
   metadata = await openMetadata();
-  [isCurrent, isAway, asked, othersBytes, gate] = [true, false, [], 0, Promise.resolve()];
+  [isCurrent, isAway, asked, answeredBytes, othersBytes, gate] = [true, false, [], 0, 0, Promise.resolve()];
   const port: MetadataPort = {
     shardCount: 1,
     execute: metadata.shards.execute,
@@ -40,6 +42,7 @@ beforeEach(async () => {
       asked.push(name);
       if (isAway) return { kind: 'unknown' };
       const reply = await metadata.shards.query(envelope, name, query);
+      answeredBytes += packPlain(reply).length;
       await gate;
       return amongOthers(reply, othersBytes);
     },
@@ -69,6 +72,11 @@ function suspend(accountId: AccountId) {
 
 const stateOf = async (accessKey: string) => (await identities.find(accessKey))?.account.state;
 const takeAsked = () => asked.splice(0);
+function takeAnsweredBytes(): number {
+  const bytes = answeredBytes;
+  answeredBytes = 0;
+  return bytes;
+}
 
 test('an identity is read once while the feed is current', async () => {
   expect([await stateOf('AKann'), await stateOf('AKann')]).toEqual(['paid', 'paid']);
@@ -412,8 +420,9 @@ test('of one account two users with long policies are read at once, and one of a
   gate = first;
   const states = users.map(({ accessKey }) => stateOf(accessKey));
   await turnsOfLoop();
-  // Whose they are, and that they are long, is known by then.
+  // Whose they are, and that they are long, is known by then, and nothing of their policies.
   expect(takeAsked()).toHaveLength(6);
+  expect(takeAnsweredBytes()).toBeLessThan(6000);
   const { promise: second, resolve: endSecond } = Promise.withResolvers<void>();
   gate = second;
   endFirst();
@@ -424,6 +433,34 @@ test('of one account two users with long policies are read at once, and one of a
   endSecond();
   expect(new Set(await Promise.all(states))).toEqual(new Set(['paid']));
   expect(takeAsked()).toHaveLength(1 + 4);
+});
+
+test('of roles with long policies nothing is read before a session has a place', async () => {
+  const policy = { name: 'long', text: ' '.repeat(100_000) };
+  const roles = Array.from({ length: 6 }, (_, at) => ({ name: `r${at}`, id: `AROA${at}` }));
+  const of = { kind: 'role', path: '/', createdAtMs: 0, trustPolicy: '{}', maxSessionSeconds: 3600 } as const;
+  const rows = roles.flatMap(({ name, id }) => [
+    {
+      key: `role/${name}`,
+      record: { ...of, id, name, tags: [], inlinePolicies: [policy], attachedPolicies: [] } as never,
+    },
+    { key: `id/${id}`, record: { kind: 'index' as const, to: `role/${name}` } },
+  ]);
+  await metadata.execute('change-identities', { accountId: ANN, ifRevision: 0, rows, isSeen: false });
+  await stateOf('AKann');
+  const { promise, resolve: end } = Promise.withResolvers<void>();
+  gate = promise;
+  takeAnsweredBytes();
+  const found = roles.map(({ id, name }) => {
+    const of = { kind: 'role', accountId: ANN, id, issuer: 'AKann', name } as const;
+    const session = { ...of, accessKey: `ASIA${id}`, secretKey: 's', issuedAtMs: 0, expiresAtMs: 1 };
+    return identities.findSession(session.accessKey, identities.sessions.seal(session), 0);
+  });
+  await turnsOfLoop();
+  expect(takeAnsweredBytes()).toBeLessThan(6000);
+  end();
+  expect((await Promise.all(found)).map((one) => one?.account.state)).toEqual(roles.map(() => 'paid'));
+  expect(takeAnsweredBytes()).toBeGreaterThan(600_000);
 });
 
 async function turnsOfLoop(): Promise<void> {

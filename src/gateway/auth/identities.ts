@@ -89,18 +89,17 @@ interface CachedSession extends Pick<Base, 'read' | 'stored'>, Pick<CachedIdenti
   readonly identity: Identity;
 }
 
-type Role = NonNullable<ResultOf<'get-principal'>>;
+interface Role {
+  readonly account: AccountRecord;
+  readonly principal: StoredPrincipal;
+}
 
 type FoundKey = Extract<ResultOf<'get-access-key'>, { kind: 'found' }>;
 
-/** It has much to read, and nothing of it is kept while it waits for a place. */
+/** It has much to read, and nothing of it has been read before it has a place. */
 interface Large {
   readonly kind: 'large';
-  readonly accountId: AccountId;
-}
-
-function isLarge(stored: StoredPrincipal | undefined): boolean {
-  return rightsBytes({ stored }) > LARGE_RIGHTS_BYTES;
+  readonly account: AccountRecord;
 }
 
 function byRights<V>(rightsOf: (value: V) => Rights): Weighing<V> {
@@ -164,29 +163,31 @@ function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: Identit
     accountOf: ({ account }) => account.accountId,
     weighing: byRights(({ principal }) => ({ stored: principal })),
   });
-  const lookUp = createSharedLooks(read);
+  const lookUpSmall = createSharedLooks((name) => read(name, LARGE_RIGHTS_BYTES));
+  const lookUpWhole = createSharedLooks((name) => read(name, undefined));
 
-  async function read(name: string): Promise<Role | undefined> {
+  async function read(name: string, textsBytesMax: number | undefined): Promise<Role | Large | undefined> {
     // What another one has read meanwhile.
     const cached = roles.known(name);
     if (cached !== undefined) return cached;
     const [accountId = '', id = ''] = name.split('/');
     const tellingsBefore = roles.tellings();
-    const query = { accountId: accountId as AccountId, id };
+    const query = { accountId: accountId as AccountId, id, ...(textsBytesMax && { textsBytesMax }) };
     const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', query));
-    const role = found ?? undefined;
+    if (found?.principal === 'large') return { kind: 'large', account: found.account };
+    const role = found === null ? undefined : { account: found.account, principal: found.principal };
     roles.keep(name, role, tellingsBefore);
     return role;
   }
 
-  return {
-    async find(accountId: AccountId, id: string): Promise<Role | undefined> {
-      const name = `${accountId}/${id}`;
-      return roles.known(name) ?? lookUp(name);
-    },
-    forget: roles.forget,
+  const finder = (lookUp: typeof lookUpSmall) => async (accountId: AccountId, id: string) => {
+    const name = `${accountId}/${id}`;
+    return roles.known(name) ?? lookUp(name);
   };
+  return { findSmall: finder(lookUpSmall), findWhole: finder(lookUpWhole), forget: roles.forget };
 }
+
+type FindRole = ReturnType<typeof createRoles>['findSmall'];
 
 /** Does work in one of few places of an account. */
 function createPlaces() {
@@ -233,20 +234,13 @@ function createKeyOwners({
     // What another one has read meanwhile.
     const before = identities.known(accessKey);
     if (before !== undefined) return before;
-    const found = await readSmall(accessKey);
+    const found = await readKey(accessKey, LARGE_RIGHTS_BYTES);
     if (found === undefined || !('kind' in found)) return found;
-    return inPlace(found.accountId, async () => {
-      const tellingsBefore = identities.tellings();
-      return makeIdentity(accessKey, await readKey(accessKey), tellingsBefore);
+    return inPlace(found.account.accountId, async () => {
+      const whole = await readKey(accessKey);
+      assert(whole === undefined || !('kind' in whole), 'all is read where no bound is named');
+      return whole;
     });
-  }
-
-  async function readSmall(accessKey: string): Promise<CachedIdentity | Large | undefined> {
-    const tellingsBefore = identities.tellings();
-    const found = await readKey(accessKey);
-    if (found !== undefined && isLarge(found.principal))
-      return { kind: 'large', accountId: found.account.accountId };
-    return makeIdentity(accessKey, found, tellingsBefore);
   }
 
   async function makeIdentity(
@@ -284,9 +278,15 @@ function createKeyOwners({
     return identity;
   }
 
-  async function readKey(accessKey: string): Promise<FoundKey | undefined> {
-    const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }));
-    return found.kind === 'found' ? found : undefined;
+  async function readKey(
+    accessKey: string,
+    textsBytesMax?: number,
+  ): Promise<CachedIdentity | Large | undefined> {
+    const tellingsBefore = identities.tellings();
+    const query = { accessKey, ...(textsBytesMax && { textsBytesMax }) };
+    const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', query));
+    if (found.kind === 'large') return found;
+    return makeIdentity(accessKey, found.kind === 'found' ? found : undefined, tellingsBefore);
   }
 
   return { find, known: identities.known, forget: identities.forget };
@@ -318,19 +318,20 @@ export function createIdentities(deps: {
   });
 
   /** What a session hangs on, as it is now: its account with the user or role, or the root alone. */
-  async function findBase(session: Session): Promise<Base | undefined> {
+  async function findBase(session: Session, findRole: FindRole): Promise<Base | Large | undefined> {
     const issuer = await keys.find(session.issuer);
     if (issuer === undefined || issuer.account.state === 'suspended') return undefined;
     if (session.issuerKey !== undefined && !isKey(issuer, session.issuerKey)) return undefined;
     for (const { accountId, id } of session.through ?? []) {
-      const role = await roles.find(accountId, id);
+      const role = await roles.findSmall(accountId, id);
       if (role === undefined || role.account.state === 'suspended') return undefined;
     }
     if (session.kind === 'role') {
       if (issuer.stored !== undefined && isInactiveMember(issuer.stored.entity.inlinePolicies))
         return undefined;
-      const role = await roles.find(session.accountId, session.id);
-      return role && { read: role, account: role.account, stored: role.principal };
+      const role = await findRole(session.accountId, session.id);
+      if (role === undefined || 'kind' in role) return role;
+      return { read: role, account: role.account, stored: role.principal };
     }
     const { account, principal, stored } = issuer;
     if (principal.id !== session.id || account.accountId !== session.accountId) return undefined;
@@ -353,19 +354,23 @@ export function createIdentities(deps: {
     const found = await findSmall(accessKey, session);
     if (found === undefined || !('kind' in found)) return found;
     // Who has a place of a session may wait for one of its user (createKeyOwners), and never the other way round.
-    return inPlace(found.accountId, async () => {
-      const base = await findBase(session);
+    return inPlace(found.account.accountId, async () => {
+      const base = await findBase(session, roles.findWhole);
+      if (base === undefined) return undefined;
+      assert(!('kind' in base), 'all of a role is read in a place');
       // Another request of the session may have made it meanwhile.
-      return base && (knownSession(accessKey, session, base) ?? makeSession(accessKey, session, base));
+      return knownSession(accessKey, session, base) ?? makeSession(accessKey, session, base);
     });
   }
 
   async function findSmall(accessKey: string, session: Session): Promise<CachedSession | Large | undefined> {
-    const base = await findBase(session);
-    if (base === undefined) return undefined;
+    const base = await findBase(session, roles.findSmall);
+    if (base === undefined || 'kind' in base) return base;
     const known = knownSession(accessKey, session, base);
     if (known !== undefined) return known;
-    if (isLarge(base.stored)) return { kind: 'large', accountId: base.account.accountId };
+    const { account, stored } = base;
+    // Of what it hangs on all is known already; compiled it takes more.
+    if (rightsBytes({ stored }) > LARGE_RIGHTS_BYTES) return { kind: 'large', account };
     return makeSession(accessKey, session, base);
   }
 

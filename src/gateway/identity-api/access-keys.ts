@@ -169,11 +169,12 @@ async function changeKeyOfRoot(
   return undefined;
 }
 
-/** Of a key of this account; what other accounts have is not told. */
+/** Whose a key of this account is, absent of the root; what other accounts have is not told. */
 async function findKey({ deps, store }: ActionContext, accessKey: string) {
-  const query = { accessKey, mayBeDisabled: true as const };
+  const query = { accessKey, mayBeDisabled: true as const, textsBytesMax: 0 };
   const found = requireDone(await deps.metadata.query(SYSTEM, 'get-access-key', query));
-  return found.kind === 'found' && found.account.accountId === store.accountId ? found : undefined;
+  if (found.kind === 'unknown' || found.account.accountId !== store.accountId) return undefined;
+  return { owner: found.kind === 'large' ? found.entity : found.principal?.entity };
 }
 
 const getAccessKeyLastUsed = defineIamAction({
@@ -182,7 +183,7 @@ const getAccessKeyLastUsed = defineIamAction({
   async access({ AccessKeyId }, context) {
     const { store, caller } = context;
     const found = await findKey(context, AccessKeyId);
-    const owner = found?.principal?.entity;
+    const owner = found?.owner;
     // Whose a key is, or whether it is there, is for those to know who may ask.
     const shownResource = identityArn(store.accountId, 'user', { path: '/', name: '*' });
     if (owner !== undefined) {
@@ -206,7 +207,7 @@ const getAccessKeyLastUsed = defineIamAction({
       xmlText('ServiceName', use?.service ?? 'N/A'),
       xmlText('Region', use?.region ?? 'N/A'),
     ];
-    return xmlText('UserName', found.principal?.entity.name) + xmlElement('AccessKeyLastUsed', ...lastUsed);
+    return xmlText('UserName', found.owner?.name) + xmlElement('AccessKeyLastUsed', ...lastUsed);
   },
 });
 

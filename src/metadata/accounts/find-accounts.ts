@@ -27,8 +27,12 @@ export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-ac
     const account = await readAccount(accessKey.accountId, state);
     if (account === null || account.deletedAtMs !== undefined) return { kind: 'unknown' };
     if (accessKey.userId === undefined) return { kind: 'found', accessKey, account };
-    const principal = await readPrincipal(state, accessKey.accountId, accessKey.userId);
-    return principal === undefined ? { kind: 'unknown' } : { kind: 'found', accessKey, account, principal };
+    const { accountId, userId: id } = accessKey;
+    const principal = await readPrincipal(state, { accountId, id, textsBytesMax: query.textsBytesMax });
+    if (principal === undefined) return { kind: 'unknown' };
+    if (!('large' in principal)) return { kind: 'found', accessKey, account, principal };
+    const { id: ofUser, name } = principal.large;
+    return { kind: 'large', account, entity: { id: ofUser, name } };
   },
 };
 

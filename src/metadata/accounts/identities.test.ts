@@ -115,6 +115,33 @@ test("a user's key leads to the user with its groups and the texts of its accoun
   ).toEqual({ kind: 'no-such-key' });
 });
 
+test('whose policies take more than is asked for is told without them, wherever they stand', async () => {
+  await addEve();
+  const ask = async (textsBytesMax: number) => {
+    const byKey = await world.query('get-access-key', { accessKey: 'AKeve', textsBytesMax });
+    const byId = await world.query('get-principal', { accountId: ANN, id: 'AIDA1', textsBytesMax });
+    return [byKey.kind, byId?.principal === 'large'];
+  };
+  expect(await ask(2)).toEqual(['found', false]);
+  expect(await ask(1)).toEqual(['large', true]);
+  const inlinePolicies = [{ name: 'one', text: 'x'.repeat(10) }];
+  const key = identityKeys.group('Ops');
+  await change({ ifRevision: 1, rows: [{ key, record: { ...group, inlinePolicies } }] });
+  expect([await ask(12), await ask(11)]).toEqual([
+    ['found', false],
+    ['large', true],
+  ]);
+  const own = { key: identityKeys.user('Eve'), record: { ...user, inlinePolicies } };
+  await change({ ifRevision: 2, rows: [own] });
+  expect([await ask(22), await ask(9)]).toEqual([
+    ['found', false],
+    ['large', true],
+  ]);
+  const query = { accessKey: 'AKeve', textsBytesMax: 9 };
+  const entity = { id: 'AIDA1', name: 'Eve' };
+  expect(await world.query('get-access-key', query)).toMatchObject({ kind: 'large', entity });
+});
+
 test('a disabled or deleted key of a user is unknown, and a change that is seen is numbered', async () => {
   await addEve();
   const isFound = async () => (await world.query('get-access-key', { accessKey: 'AKeve' })).kind === 'found';

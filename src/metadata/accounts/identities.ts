@@ -214,13 +214,14 @@ function rangeOf(
 }
 
 export const getPrincipal: QuerySpec<QueryOf<'get-principal'>, ResultOf<'get-principal'>> = {
-  async run({ accountId, id }, state) {
-    const [row] = await state.rows([accountRow(accountId)]);
+  async run(query, state) {
+    const [row] = await state.rows([accountRow(query.accountId)]);
     if (row === undefined) return null;
     const account = accountCodec.decode(row);
     if (account.deletedAtMs !== undefined) return null;
-    const principal = await readPrincipal(state, accountId, id);
-    return principal === undefined ? null : { account, principal };
+    const principal = await readPrincipal(state, query);
+    if (principal === undefined) return null;
+    return { account, principal: 'large' in principal ? 'large' : principal };
   },
 };
 
@@ -231,12 +232,23 @@ export const getKeyUses: QuerySpec<QueryOf<'get-key-uses'>, ResultOf<'get-key-us
   },
 };
 
-/** A user or role, with its groups and the texts of its managed policies. A change between two looks comes with a new revision. */
+/**
+ * A user or role, with its groups and the texts of its managed policies. A change between two looks comes with a new revision.
+ * `large`: its texts take more than `textsBytesMax`, and the rest of them has not been read.
+ */
 export async function readPrincipal(
   state: StateReader,
-  accountId: AccountId,
-  id: string,
-): Promise<StoredPrincipal | undefined> {
+  {
+    accountId,
+    id,
+    textsBytesMax = Number.POSITIVE_INFINITY,
+  }: { accountId: AccountId; id: string; textsBytesMax?: number | undefined },
+): Promise<StoredPrincipal | { large: UserRecord | RoleRecord } | undefined> {
+  let leftBytes = textsBytesMax;
+  const take = (texts: readonly { text: string }[]) => {
+    for (const { text } of texts) leftBytes -= text.length;
+    return leftBytes >= 0;
+  };
   const view = state.view();
   const read = async (keys: readonly string[]): Promise<(IdentityRecord | undefined)[]> => {
     const rows = await view.rows(keys.map((key) => identityRow(accountId, key)));
@@ -247,13 +259,29 @@ export async function readPrincipal(
     if (index?.kind !== 'index' || index.to === undefined) return undefined;
     const [entity] = await read([index.to]);
     if (entity?.kind !== 'user' && entity?.kind !== 'role') return undefined;
+    const large = { large: entity };
+    if (!take(entity.inlinePolicies)) return large;
     const groups = await groupsOf(entity, read);
+    if (!take(groups.flatMap(({ inlinePolicies }) => inlinePolicies))) return large;
     const arns = new Set([entity, ...groups].flatMap(({ attachedPolicies }) => attachedPolicies));
     if (entity.boundary !== undefined) arns.add(entity.boundary);
-    return { entity, groups, policies: await textsOf(accountId, [...arns], read) };
+    const policies: StoredPrincipal['policies'] = [];
+    for (const some of slices([...arns], TEXTS_AT_ONCE)) {
+      const texts = await textsOf(accountId, some, read);
+      if (!take(texts)) return large;
+      policies.push(...texts);
+    }
+    return { entity, groups, policies };
   } finally {
     view.close();
   }
+}
+
+/** Managed policies whose texts are read at once. */
+const TEXTS_AT_ONCE = 8;
+
+function* slices<T>(list: readonly T[], size: number): Generator<T[]> {
+  for (let at = 0; at < list.length; at += size) yield list.slice(at, at + size);
 }
 
 type Read = (keys: readonly string[]) => Promise<(IdentityRecord | undefined)[]>;

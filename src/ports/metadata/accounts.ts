@@ -143,8 +143,11 @@ export interface AccountCommands {
 
 export interface AccountQueries {
   'get-access-key': {
-    /** `mayBeDisabled`: for those who look at keys; such a key signs nothing. */
-    query: { accessKey: string; mayBeDisabled?: true };
+    /**
+     * `mayBeDisabled`: for those who look at keys; such a key signs nothing. `textsBytesMax`: whose policies take more is answered
+     * as `large`, without them; default: any number.
+     */
+    query: { accessKey: string; mayBeDisabled?: true; textsBytesMax?: number };
     result: /** `principal`: of a user's key. */
       | {
           kind: 'found';
@@ -152,12 +155,13 @@ export interface AccountQueries {
           account: AccountRecord;
           principal?: StoredPrincipal;
         }
+      | { kind: 'large'; account: AccountRecord; entity: { id: string; name: string } }
       | { kind: 'unknown' };
   };
-  /** A user or role by its id; null: there is none. */
+  /** A user or role by its id; null: there is none. `textsBytesMax`: likewise. */
   'get-principal': {
-    query: { accountId: AccountId; id: string };
-    result: { account: AccountRecord; principal: StoredPrincipal } | null;
+    query: { accountId: AccountId; id: string; textsBytesMax?: number };
+    result: { account: AccountRecord; principal: StoredPrincipal | 'large' } | null;
   };
   /** Rows of an account's identities, one look at one moment. `after`: a key; ranges go by key. */
   'read-identities': {
