@@ -1,5 +1,6 @@
 // Whom a request counts against where memory, places and turns are shared (docs/limits.md, "How tenants share").
 import type { SharePath } from '../base/async/fair-share.ts';
+import type { RequestOrigin } from './events.ts';
 import { LIMITS } from './limits.ts';
 
 /**
@@ -8,6 +9,7 @@ import { LIMITS } from './limits.ts';
  */
 export const SHARE_WEIGHTS = [LIMITS.accountShareWeight, LIMITS.addressShareWeight] as const;
 
+const UNPROVED = 'unproved';
 const MAPPED_PREFIX = '::ffff:';
 const MAPPED_IPV4 = /^::ffff:[\d.]+$/i;
 
@@ -27,8 +29,18 @@ export const INTERNAL_TENANT: Tenant = { account: 'internal', address: 'internal
  * group, so that many addresses together cannot take what accounts need.
  */
 export function sharePathOf({ account, address }: Tenant): SharePath {
-  const group = account === undefined ? 'unproved' : `account ${account}`;
+  const group = account === undefined ? UNPROVED : `account ${account}`;
   return [group, `${group} ${address}`];
+}
+
+/**
+ * Whose command it is, where commands of accounts share a bound: of the client's request that it is made for, or, of one of IAM,
+ * the account that it changes. Empty for the server's own work, which is bounded by the whole alone.
+ */
+export function commandPathOf(origin: RequestOrigin | undefined, command: unknown): SharePath {
+  if (origin !== undefined) return [origin.accountId ?? UNPROVED];
+  const { accountId } = (command ?? {}) as { accountId?: unknown };
+  return typeof accountId === 'string' ? [accountId] : [];
 }
 
 /** What counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has at will. */

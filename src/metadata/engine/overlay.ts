@@ -1,6 +1,7 @@
 // Rows of entries that are appended and not yet in the state (R7): evaluation reads them first. In memory only; when
 // the process ends, they were never acknowledged. It knows keys as the store does, with their prefix.
 
+import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
 import { SortedRows } from '../../base/sorted-rows.ts';
 import type { KvPut } from '../../ports/kv.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -17,11 +18,15 @@ export interface OverlayBudget {
   /** LIMITS.overlayBytesMax, or of several threads each its share of it. */
   readonly bytesMax: number;
   usedBytes: number;
+  /** Of entries whose commands are not answered yet, by the command's account. */
+  readonly shares: FairShare;
 }
 
 /** Of one of so many `threads`, each of which has a share of LIMITS.overlayBytesMax; default this one alone. */
 export function createOverlayBudget({ threads }: { threads?: number | undefined } = {}): OverlayBudget {
-  return { bytesMax: shareOfThread(LIMITS.overlayBytesMax, { threads }), usedBytes: 0 };
+  const bytesMax = shareOfThread(LIMITS.overlayBytesMax, { threads });
+  const shares = createFairShare({ limit: bytesMax, weights: [LIMITS.accountShareWeight] });
+  return { bytesMax, usedBytes: 0, shares };
 }
 
 const ROW_OVERHEAD_BYTES = 64;

@@ -5,6 +5,7 @@ import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createLoopbackMetadata } from '../../platform/memory/loopback-metadata.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { AccountId } from '../../types/names.ts';
 import { createShards, SHARD_COLUMNS } from './shards.ts';
 
 const note = (key: string, text = 'text', more: object = {}) => ({ bucketId: 'b', key, text, ...more });
@@ -94,6 +95,33 @@ describe('bounds', () => {
     kv.releaseCommits();
     await Promise.all(admitted);
     expect(await execute('write-note', note('one-more'))).toMatchObject(done({ kind: 'written' }));
+  });
+
+  test('one account does not fill the queue, nor the overlays, of all others', async () => {
+    const { kv, execute } = await openNoteShards();
+    kv.holdCommits();
+    const origin = (accountId: string) => ({ requestId: 'r', accountId: accountId as AccountId });
+    const text = 'x'.repeat(LIMITS.overlayBytesMax / 8);
+    for (const [count, size] of [
+      [LIMITS.shardQueueMax, 'x'],
+      [9, text],
+    ] as const) {
+      const many = Array.from({ length: count }, (_, i) =>
+        execute('write-note', note(`k${i}`, size), { origin: origin('100000000001') }),
+      );
+      await settle();
+      expect(await execute('write-note', note('one-more', size), { origin: origin('100000000001') })).toEqual(
+        {
+          kind: 'busy',
+        },
+      );
+      const other = execute('write-note', note('other'), { origin: origin('100000000002') });
+      expect(await isPending(other)).toBe(true);
+      kv.releaseCommits();
+      await Promise.all(many);
+      expect(await other).toMatchObject(done({ kind: 'written' }));
+      kv.holdCommits();
+    }
   });
 
   test('more pending bytes than the overlays hold together are refused', async () => {

@@ -3,6 +3,7 @@
 // machine's; where entries go is shard-log.ts; the shard is opened by open-shard.ts.
 
 import { assert, must } from '../../base/assert.ts';
+import { createFairShare, type SharePath } from '../../base/async/fair-share.ts';
 import type { FairTurns } from '../../base/async/fair-turns.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { KvPort, KvPut } from '../../ports/kv.ts';
@@ -21,6 +22,7 @@ import type {
 } from '../../ports/state-machine.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { commandPathOf } from '../../types/tenant.ts';
 import { checkOutcomes } from './check-outcomes.ts';
 import type { ClockSteps } from './clock-steps.ts';
 import { CommandView } from './command-view.ts';
@@ -86,6 +88,10 @@ interface Call {
   spec: CommandSpec<never, unknown>;
   command: never;
   isTooLate: () => boolean;
+  /** Whose it is; empty: the server's own. */
+  account: SharePath;
+  /** Of its entry, as the account's share of the overlays knows it. */
+  pendingBytes: number;
   resolve(reply: Reply<unknown>): void;
 }
 
@@ -93,6 +99,11 @@ export class Shard {
   readonly #parts: ShardParts;
   readonly #locks = new LockTable();
   readonly #calls = new Set<Call>();
+  /** Places of calls, by account. */
+  readonly #places = createFairShare({
+    limit: LIMITS.shardQueueMax,
+    weights: [LIMITS.accountShareWeight],
+  });
   /** What ends the waits for entries of the engine itself. */
   readonly #ownEntries = new Set<() => void>();
   /** Answers under way by request id: duplicates share them (R18). */
@@ -139,12 +150,21 @@ export class Shard {
     if (name === ACCEPT_TIME_JUMP) return this.#acceptByCommand(command as CommandOf<'accept-time-jump'>);
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
     if (running !== undefined) return running;
-    if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
-    if (!this.#hasRoom()) return Promise.resolve(BUSY);
+    const account = commandPathOf(envelope.origin, command);
+    if (!this.#places.mayTake(account, 1) || !this.#hasRoom(account)) return Promise.resolve(BUSY);
     const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
     const { promise, resolve, reject } = Promise.withResolvers<Reply<unknown>>();
-    const call: Call = { envelope, spec, command: command as never, isTooLate, resolve };
+    const call: Call = {
+      envelope,
+      spec,
+      command: command as never,
+      isTooLate,
+      account,
+      pendingBytes: 0,
+      resolve,
+    };
     this.#calls.add(call);
+    this.#places.take(account, 1);
     if (requestId !== undefined) this.#running.set(requestId, promise);
     this.#evaluate(call).catch((error) => {
       this.#end(call);
@@ -440,7 +460,7 @@ export class Shard {
     for (;;) {
       if (this.#hasFailed()) return;
       // Again: many may have been let in and have waited for locks and reads while the store stood still.
-      if (!this.#hasRoom() || call.isTooLate()) return this.#answer(call, BUSY);
+      if (!this.#hasRoom(call.account) || call.isTooLate()) return this.#answer(call, BUSY);
       const nowMs = log.nowMs();
       const names: string[] = [];
       const vector = (name: string) => {
@@ -470,6 +490,13 @@ export class Shard {
     if (!isChange && !isKept)
       this.#answerWhenCommitted(call, requestId === undefined ? reply : { ...reply, isUnkept: true });
     else {
+      call.pendingBytes = putBytes(decision.puts);
+      if (!this.#mayHold(call.account, call.pendingBytes)) {
+        call.pendingBytes = 0;
+        this.#answer(call, BUSY);
+        return;
+      }
+      this.#parts.budget.shares.take(call.account, call.pendingBytes);
       const rows = this.#entryRows(call.envelope, decision, timeMs);
       this.#parts.log.append({ rows, timeMs, done: () => this.#answer(call, reply) });
     }
@@ -501,7 +528,9 @@ export class Shard {
   }
 
   #end(call: Call): void {
-    this.#calls.delete(call);
+    if (!this.#calls.delete(call)) return;
+    this.#places.giveBack(call.account, 1);
+    this.#parts.budget.shares.giveBack(call.account, call.pendingBytes);
     if (call.envelope.requestId !== undefined) this.#running.delete(call.envelope.requestId);
     this.#noteDrained();
   }
@@ -510,14 +539,26 @@ export class Shard {
     if (this.#calls.size === 0 && this.#ownEntries.size === 0) this.#onDrained?.();
   }
 
-  #hasRoom(): boolean {
-    const { usedBytes, bytesMax } = this.#parts.budget;
-    return usedBytes < bytesMax;
+  #hasRoom(account: SharePath): boolean {
+    const { usedBytes, bytesMax, shares } = this.#parts.budget;
+    return usedBytes < bytesMax && shares.mayTake(account, 1);
+  }
+
+  /** Whether an account may have so much more in the overlays. One that has nothing there may: an entry can be larger than a share. */
+  #mayHold(account: SharePath, sizeBytes: number): boolean {
+    const { shares } = this.#parts.budget;
+    return shares.usedBy(account) === 0 || shares.mayTake(account, sizeBytes);
   }
 
   #hasFailed(): boolean {
     return this.#status === 'failed';
   }
+}
+
+function putBytes(puts: Decision<unknown>['puts']): number {
+  let sizeBytes = 0;
+  for (const { key, value } of puts) sizeBytes += key.length + (value?.length ?? 0);
+  return sizeBytes;
 }
 
 function staleBucket(refusal: { bucket: unknown }, timeMs: number): Reply<never> {

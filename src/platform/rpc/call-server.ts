@@ -1,13 +1,16 @@
 // Serves calls of gateways and of other nodes: streams that rpc-server.ts has admitted. Each call goes to the handler as
 // it comes, its reply leaves when it is there, the replies of a turn in one frame, which says where this node's clock
-// stands (R48). Bounded: what is beyond is answered busy, and a caller that takes no replies is not read from.
+// stands (R48). Bounded, with a share for each account whose commands these are: what is beyond is answered busy, and a
+// caller that takes no replies is not read from.
 import { type ServerDuplexStream, status } from '@grpc/grpc-js';
 import { assert } from '../../base/assert.ts';
+import { createFairShare, type SharePath } from '../../base/async/fair-share.ts';
 import { packPlain, unpackPlain } from '../../base/record-codec.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import type { ShardCall, ShardCallHandler, ShardReply } from '../../ports/shard-calls.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { commandPathOf } from '../../types/tenant.ts';
 import { createFrameSender, type FrameSender } from './frame-sender.ts';
 import { type CallFrame, type ReplyFrame, RPC_VERSION } from './wire.ts';
 
@@ -29,26 +32,28 @@ export function createCallServer(deps: {
 }): CallServer {
   const { handler, log, telemetry } = deps;
   const streams = new Map<CallStream, FrameSender>();
-  const taken = { count: 0, bytes: 0 };
+  const weights = [LIMITS.accountShareWeight];
+  const counts = createFairShare({ limit: LIMITS.callsInFlightMax, weights });
+  const sizes = createFairShare({ limit: LIMITS.callsInFlightBytesMax, weights });
   let isDraining = false;
   let onIdle: (() => void) | undefined;
 
   function noteIdle(): void {
-    if (!isDraining || taken.count > 0) return;
+    if (!isDraining || counts.used > 0) return;
     if ([...streams.values()].every((sender) => sender.unsentBytes() === 0)) onIdle?.();
   }
 
-  function hasRoom(sizeBytes: number): boolean {
-    const { count, bytes } = taken;
-    if (count === 0) return true;
-    return count < LIMITS.callsInFlightMax && bytes + sizeBytes <= LIMITS.callsInFlightBytesMax;
+  function hasRoom(account: SharePath, sizeBytes: number): boolean {
+    if (counts.used === 0) return true;
+    return counts.mayTake(account, 1) && sizes.mayTake(account, sizeBytes);
   }
 
   /** Never rejects. */
   async function answer(call: ShardCall, sizeBytes: number): Promise<Uint8Array> {
-    if (!hasRoom(sizeBytes)) return packPlain({ kind: 'busy' } satisfies ShardReply);
-    taken.count++;
-    taken.bytes += sizeBytes;
+    const account = call.kind === 'execute' ? commandPathOf(call.envelope.origin, call.body) : [];
+    if (!hasRoom(account, sizeBytes)) return packPlain({ kind: 'busy' } satisfies ShardReply);
+    counts.take(account, 1);
+    sizes.take(account, sizeBytes);
     try {
       const reply = packPlain(await handler.handle(call));
       assert(reply.length <= LIMITS.rpcMessageBytesMax, `the reply to ${call.name} fits into a message`);
@@ -57,8 +62,8 @@ export function createCallServer(deps: {
       log.error({ name: call.name, shard: call.envelope.shard, err: error }, 'shard-call-failed');
       return packPlain({ kind: 'unknown' } satisfies ShardReply);
     } finally {
-      taken.count--;
-      taken.bytes -= sizeBytes;
+      counts.giveBack(account, 1);
+      sizes.giveBack(account, sizeBytes);
     }
   }
 
