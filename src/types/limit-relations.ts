@@ -266,7 +266,3 @@ assert(
   Number.isInteger(Math.log2(LIMITS.cachedRowsMax)),
   'the place of a row in memory is some bits of a hash (metadata/engine/cached-rows.ts)',
 );
-assert(
-  LIMITS.deleteObjectsKeysMax <= LIMITS.recordItemsMax,
-  'the record of a DeleteObjects has each of its keys',
-);

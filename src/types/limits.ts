@@ -133,9 +133,6 @@ export const LIMITS = {
   requestAgeMaxMs: 23 * HOUR,
   slowAnswerAfterMs: 5 * SECOND,
 
-  /** Of one request's record: keys that it did something to. */
-  recordItemsMax: 10_000,
-
   // Overload: from where on requests are answered 503 SlowDown (docs/limits.md).
   connectionsMax: 10_000,
   /** Connections beyond them, whose first request is still answered before they are closed. */

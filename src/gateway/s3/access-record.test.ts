@@ -1,7 +1,6 @@
 // What the log line of a request says of the things that it did: a request that is answered 200 may have been refused some.
 import { expect, test } from 'vitest';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
-import { LIMITS } from '../../types/limits.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
 
 function begin(): AccessRecord {
@@ -57,9 +56,13 @@ test('counts items, and names the first refused ones, without secrets', () => {
   });
 });
 
-test('keeps a bounded number of items, and counts all', () => {
+test('counts all items, and keeps a few that were refused', () => {
   const record = begin();
-  for (let count = 0; count <= LIMITS.recordItemsMax; count++)
-    record.item({ logName: 'REST.MOVE.OBJECT', key: `${count}`, status: 200 });
-  expect([record.items.length, record.itemCount]).toEqual([LIMITS.recordItemsMax, LIMITS.recordItemsMax + 1]);
+  for (let count = 0; count < 1000; count++) {
+    record.item({ logName: 'REST.MOVE.OBJECT', key: `moved-${count}`, status: 200 });
+    record.item({ logName: 'REST.MOVE.OBJECT', key: `${count}`, status: 403, errorCode: 'AccessDenied' });
+  }
+  expect([record.itemCount, record.refusedItemCount]).toEqual([2000, 1000]);
+  const kept = Object.values(record).flatMap((value) => (Array.isArray(value) ? value : []));
+  expect(kept.map(({ key }) => key)).toEqual(['0', '1', '2', '3', '4']);
 });

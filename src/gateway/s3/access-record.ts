@@ -3,7 +3,6 @@
 
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
-import { LIMITS } from '../../types/limits.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { redact, redactOptional } from '../http/redact.ts';
 import { refusalFields } from '../http/refusal-fields.ts';
@@ -69,10 +68,10 @@ export interface AccessRecord {
   turnaroundMs: number;
   /** The client left before its answer was complete. */
   isAborted: boolean;
-  /** The first LIMITS.recordItemsMax; how many there were, and how many of these were refused. */
-  readonly items: readonly ItemRecord[];
+  /** Things that the request did, how many of them were refused, and the first of these. */
   itemCount: number;
   refusedItemCount: number;
+  readonly refusedItems: readonly ItemRecord[];
   item(item: ItemRecord): void;
 }
 
@@ -90,8 +89,11 @@ type Head = Pick<
   | 'tls'
 >;
 
+/** Of one request, for its log line: it may be under way for hours, with any number of keys. */
+const REFUSED_ITEMS_KEPT = 5;
+
 export function startRecord(head: Head): AccessRecord {
-  const items: ItemRecord[] = [];
+  const refusedItems: ItemRecord[] = [];
   return {
     ...head,
     status: 0,
@@ -100,13 +102,14 @@ export function startRecord(head: Head): AccessRecord {
     totalMs: 0,
     turnaroundMs: 0,
     isAborted: false,
-    items,
     itemCount: 0,
     refusedItemCount: 0,
+    refusedItems,
     item(item) {
       this.itemCount++;
-      if (item.errorCode !== undefined) this.refusedItemCount++;
-      if (items.length < LIMITS.recordItemsMax) items.push(item);
+      if (item.errorCode === undefined) return;
+      this.refusedItemCount++;
+      if (refusedItems.length < REFUSED_ITEMS_KEPT) refusedItems.push(item);
     },
   };
 }
@@ -115,8 +118,6 @@ export function startRecord(head: Head): AccessRecord {
 const NO_OPERATION = 'none';
 /** And one whose signature was absent, or was not good. */
 const NO_SIGNATURE = 'none';
-/** The first of a request, in its log line. */
-const REFUSED_ITEMS_LOGGED = 5;
 
 /** Writes the log line and the metrics of a finished request. */
 export function finishRecord(record: AccessRecord, sinks: { log: Logger; telemetry: TelemetryPort }): void {
@@ -167,20 +168,17 @@ function logFields(record: AccessRecord): object {
 }
 
 /** A request that did many things is answered 200, whatever became of some of them. */
-function itemFields({ items, itemCount, refusedItemCount }: AccessRecord): object {
+function itemFields({ itemCount, refusedItemCount, refusedItems }: AccessRecord): object {
   if (itemCount === 0) return {};
   if (refusedItemCount === 0) return { itemCount };
-  const refusedItems = items
-    .filter(({ errorCode }) => errorCode !== undefined)
-    .slice(0, REFUSED_ITEMS_LOGGED)
-    .map(({ logName, key, versionId, status, errorCode }) => ({
-      logName,
-      key: redact(key),
-      versionId,
-      status,
-      errorCode,
-    }));
-  return { itemCount, refusedItemCount, refusedItems };
+  const shown = refusedItems.map(({ logName, key, versionId, status, errorCode }) => ({
+    logName,
+    key: redact(key),
+    versionId,
+    status,
+    errorCode,
+  }));
+  return { itemCount, refusedItemCount, refusedItems: shown };
 }
 
 /** Microseconds are all that the clock gives. */
