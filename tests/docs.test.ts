@@ -389,8 +389,8 @@ beforehand.
 
 - A connection counts by its address from the moment that it is taken, before hands are shaken and a head is there, and by
   an account once a request on it has proved one. Where a share is used up, the connection that has been idle longest is
-  closed, of the address with most idle ones, of the largest tenant; one that is only listened to counts as idle. A
-  newcomer is refused only where nobody is idle.
+  closed, of the address with most idle ones, of the largest tenant. One that is only listened to counts as idle, and so
+  does one that waits for the body of who has proved nothing. A newcomer is refused only where nobody is idle.
 - Heads that are not complete are measured once a second, and whenever 1,000 connections have come. Of a tenant that holds more
   than its share the oldest connections end, those of its largest address first. A head has headerLinesMax lines and
   headerBytesMax at most: more is 400 RequestHeaderSectionTooLarge, the connection ends, and nothing of it is executed.

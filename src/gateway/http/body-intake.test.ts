@@ -34,6 +34,7 @@ function intakeOf(
     reads,
     clock: createManualClock(0),
     tenant: () => tenant,
+    onWait: () => {},
   });
   return { request, response, intake };
 }

@@ -26,6 +26,8 @@ export interface BodyIntakeOptions {
   reads: ReadTurns;
   /** Whose share of the queues it takes; asked for once somebody reads. */
   tenant(): Tenant;
+  /** A reader begins to wait for the client, or has waited. */
+  onWait(isWaiting: boolean): void;
 }
 
 export class BodyIntake {
@@ -50,6 +52,7 @@ export class BodyIntake {
   readonly #queues: IntakeQueues;
   readonly #reads: ReadTurns;
   readonly #tenant: () => Tenant;
+  readonly #onWait: (isWaiting: boolean) => void;
   #path: SharePath = [];
   /** What has arrived and waits for its reader. */
   readonly #queue = new BufferQueue();
@@ -64,7 +67,7 @@ export class BodyIntake {
   #wake: (() => void) | undefined;
 
   constructor(options: BodyIntakeOptions) {
-    const { request, response, clock, queues, reads, tenant } = options;
+    const { request, response, clock, queues, reads, tenant, onWait } = options;
     const length = request.headers['content-length'];
     this.#request = request;
     this.#response = response;
@@ -72,6 +75,7 @@ export class BodyIntake {
     this.#queues = queues;
     this.#reads = reads;
     this.#tenant = tenant;
+    this.#onWait = onWait;
     this.declaredBytes = length === undefined ? undefined : Number(length);
     this.isExpected = length !== undefined || request.headers['transfer-encoding'] !== undefined;
     this.isAtEnd = !this.isExpected || this.declaredBytes === 0;
@@ -213,10 +217,12 @@ export class BodyIntake {
 
   async #wait(): Promise<void> {
     this.waitingSinceMs = this.#clock.monotonicMs();
+    this.#onWait(true);
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
     this.#wake = undefined;
     this.waitingSinceMs = undefined;
+    this.#onWait(false);
   }
 }

@@ -18,8 +18,8 @@ export interface Connection {
   tenant: Tenant;
   /** Exchanges under way, and a request that waits for its turn to start: more than one only while the answer to the last one is on its way out. */
   underWay: number;
-  /** Of these, those that are answered and only listened to. */
-  lingering: number;
+  /** Of these, those that are answered and only listened to, and those that wait for the body of who has proved nothing. */
+  yielding: number;
   /** Requests that wait for the answers to those before them, by what they count in. */
   readonly waiting: SharePath[];
   /** It is one more than there may be, in that share: its next answer is its last. */
@@ -87,7 +87,7 @@ export class Connections {
       socket,
       tenant,
       underWay: 0,
-      lingering: 0,
+      yielding: 0,
       waiting: [],
       parsedBytes: 0,
       excessOf: undefined,
@@ -137,9 +137,9 @@ export class Connections {
     connection.excessOf = isWelcome ? undefined : share;
   }
 
-  /** Call it when its exchanges have changed: an idle connection, or one that only drains a body, may have to make room. */
+  /** Call it when its exchanges have changed: an idle connection, or one whose exchanges yield, may have to make room. */
   update(connection: Connection): void {
-    this.#places.setIdle(connection, connection.underWay === connection.lingering);
+    this.#places.setIdle(connection, connection.underWay === connection.yielding);
   }
 
   /** A request has come behind others whose answers are not out: false when there are too many of them. */

@@ -25,6 +25,8 @@ export interface ExchangeWatcher {
   onProved(exchange: Exchange): void;
   /** The answer is out, and the exchange only listened to. */
   onLingering(exchange: Exchange): void;
+  /** A reader of the body begins to wait for the client, or has waited. */
+  onBodyWait(exchange: Exchange, isWaiting: boolean): void;
 }
 
 export class Exchange {
@@ -67,7 +69,15 @@ export class Exchange {
     this.headers = readHeaders(request.rawHeaders);
     this.client = viewer.view(request.socket, this.headers);
     this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
-    this.body = new BodyIntake({ request, response, clock, queues, reads, tenant: () => this.tenant });
+    this.body = new BodyIntake({
+      request,
+      response,
+      clock,
+      queues,
+      reads,
+      tenant: () => this.tenant,
+      onWait: (isWaiting) => this.watcher?.onBodyWait(this, isWaiting),
+    });
     this.startedAtMs = clock.monotonicMs();
     this.mustClose = isEndInDoubt(request);
     this.closed = new Promise((resolve) => {

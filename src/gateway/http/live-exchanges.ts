@@ -34,6 +34,8 @@ export class LiveExchanges implements ExchangeWatcher {
   readonly #requests;
   /** Those that have a place among the requests in flight. */
   readonly #admitted = new Map<Exchange, SharePath>();
+  /** Those that hold nothing that others wait for: their connections make room. */
+  readonly #yielding = new Set<Exchange>();
   readonly #unsent;
   /** Requests that wait for their turn to start. */
   #startsWaiting = 0;
@@ -104,16 +106,30 @@ export class LiveExchanges implements ExchangeWatcher {
     const { request, tenant } = exchange;
     const connection = this.connections.get(request.socket);
     if (connection === undefined || tenant.account === undefined) return;
+    if (!exchange.isLingering) this.#setYielding(exchange, false);
     this.connections.prove(connection, tenant.account);
     if (connection.excessOf !== undefined) exchange.mustClose = true;
   }
 
-  /** Who is only listened to holds nothing that others wait for, and makes room for them. */
+  /** Who is only listened to makes room for others. */
   onLingering(exchange: Exchange): void {
     this.#release(exchange);
+    this.#setYielding(exchange, true);
+  }
+
+  /** Who has proved nothing keeps nobody out by a body that does not come. */
+  onBodyWait(exchange: Exchange, isWaiting: boolean): void {
+    if (exchange.tenant.account !== undefined || exchange.isLingering) return;
+    this.#setYielding(exchange, isWaiting);
+  }
+
+  #setYielding(exchange: Exchange, isYielding: boolean): void {
+    if (this.#yielding.has(exchange) === isYielding || !this.#exchanges.has(exchange)) return;
+    if (isYielding) this.#yielding.add(exchange);
+    else this.#yielding.delete(exchange);
     const connection = this.connections.get(exchange.request.socket);
     if (connection === undefined) return;
-    connection.lingering++;
+    connection.yielding += isYielding ? 1 : -1;
     this.connections.update(connection);
   }
 
@@ -127,13 +143,14 @@ export class LiveExchanges implements ExchangeWatcher {
     const connection = this.connections.get(socket);
     if (connection !== undefined) {
       connection.underWay--;
-      if (exchange.isLingering) connection.lingering--;
+      if (this.#yielding.has(exchange)) connection.yielding--;
       this.connections.update(connection);
       if (connection.underWay === 0) noteRequestEnd(connection, exchange);
       // Its head may have been out before this was known, so that it could not say that the connection ends here.
       const isLast = this.#isDraining || connection.isBroken;
       if (isLast && connection.underWay === 0) socket.destroySoon();
     }
+    this.#yielding.delete(exchange);
     this.#notifyWhenEmpty();
   }
 

@@ -195,6 +195,38 @@ test.each([
   },
 );
 
+test.each([
+  ['a form', () => 'POST /bucket HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n'],
+  ['IAM, by the name of a key', ofKey],
+])('strangers whose bodies are waited for hold no connection: %s', async (_name, headOfBody) => {
+  // They are never told off for being slow.
+  const { root } = await open({ connectionsMax: 20 }, { clock: createManualClock(Date.now()) });
+  const crowd: RawSocket[] = [];
+  let endedCount = 0;
+  for (let count = 0; count < 60; count++) {
+    const socket = await openSocket(root, { localAddress: '127.0.0.2' });
+    crowd.push(socket);
+    // Those that came first.
+    if (count < 10) void socket.closed.then(() => endedCount++);
+    socket.write(`${headOfBody(root)}Host: x\r\nContent-Length: 1\r\n\r\n`);
+  }
+  await expect.poll(() => endedCount, { timeout: 10_000 }).toBe(10);
+  const socket = await openSocket(root, { localAddress: '127.0.0.4' });
+  socket.write(get(root));
+  const answer = await socket.answer();
+  expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'keep-alive']);
+  for (const each of [socket, ...crowd]) each.destroy();
+});
+
+/** A head for IAM that names a key, and has a signature that nobody has made. */
+function ofKey({ accessKey }: Access): string {
+  const time = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
+  const credential = `${accessKey}/${time.slice(0, 8)}/us-east/iam/aws4_request`;
+  const form = 'Content-Type: application/x-www-form-urlencoded\r\n';
+  const signature = `SignedHeaders=content-type;host;x-amz-date, Signature=${'0'.repeat(64)}`;
+  return `POST / HTTP/1.1\r\n${form}X-Amz-Date: ${time}\r\nAuthorization: AWS4-HMAC-SHA256 Credential=${credential}, ${signature}\r\n`;
+}
+
 test('too many busy connections: the first answer closes, S3 is refused, health answers', async () => {
   // One of them is kept by the client that made the bucket, and makes room.
   const { root, shed } = await open({ connectionsMax: 5 });

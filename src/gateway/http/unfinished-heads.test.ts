@@ -14,7 +14,7 @@ function connect(address: string, bytesRead: number, lineCount?: number): Connec
     socket: { bytesRead, parser } as unknown as Socket,
     tenant: { account: undefined, address },
     underWay: 0,
-    lingering: 0,
+    yielding: 0,
     waiting: [],
     parsedBytes: 0,
     excessOf: undefined,
