@@ -1,6 +1,7 @@
 // What commands cost that look at many rows: a refusal reads no more than it needs, and those that must read much wait for
 // their turns.
 import { expect, test, vi } from 'vitest';
+import { beginMove, DRIVER } from '../../tests/support/metadata/drive-job.ts';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -12,7 +13,7 @@ import {
 } from '../../tests/support/metadata/metadata-shards.ts';
 import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
-import type { ObjectKey } from '../types/names.ts';
+import type { AccountId, ObjectKey } from '../types/names.ts';
 import { CommandView } from './engine/command-view.ts';
 import { SHARD_COLUMNS } from './engine/shards.ts';
 
@@ -178,6 +179,22 @@ test("a command on many rows takes turns of its bucket's owner, and one on few r
   await world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(50));
   expect(taken).toEqual([]);
   await world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(500));
+  expect(taken.length).toBeGreaterThan(0);
+  expect(new Set(taken)).toEqual(new Set([OWNER]));
+});
+
+test("a step of a prefix's MOVE takes turns of its bucket's owner, and so does the look for its keys", async () => {
+  const { world, taken } = await openCounted();
+  for (let at = 0; at < 40; at++) await world.put(`a/${at}`);
+  const { bucketId, jobId, owner, from, to } = await beginMove(world, { from: 'a/', to: 'b/' });
+  expect(taken).toEqual([]);
+  const begin = { leg: 0 };
+  const turn = { bucketId, owner: owner as AccountId };
+  const { keys } = await world.query('find-moves', { ...turn, from, to, cursor: begin, keysMax: 1000 });
+  expect([keys.length, new Set(taken)]).toEqual([40, new Set([OWNER])]);
+  taken.length = 0;
+  const step = { ...turn, jobId, driver: DRIVER, stepCount: 0, begin, from, to, keys };
+  expect(await world.execute('step-move', step)).toMatchObject({ kind: 'stepped' });
   expect(taken.length).toBeGreaterThan(0);
   expect(new Set(taken)).toEqual(new Set([OWNER]));
 });

@@ -99,6 +99,10 @@ export interface LockRequest {
 export interface CommandSpec<Command, Outcome> {
   locks(command: Command): LockRequest[];
   reads(command: Command): Reads;
+  /** Of one that comes without a believed bucket and may read much: whose turns it takes. */
+  ownerOf?(command: Command): string;
+  /** It keeps the thread as one that has read many rows, whatever it has read. */
+  isLong?(command: Command): boolean;
   /** Further reads that depend on earlier ones (a version's blobs, say); asked again until it gives undefined. */
   more?(command: Command, view: View): Reads | undefined;
   /** Names of counters that `decide` will ask for, of those that were read: without them a command of many decides twice. */

@@ -4,6 +4,7 @@
 import { fromUtf8 } from '../../src/base/bytes/bytes.ts';
 import type { OperationContext } from '../../src/gateway/s3/context.ts';
 import { moveObject } from '../../src/gateway/s3/extensions/move-object.ts';
+import { createMovePlaces } from '../../src/gateway/s3/extensions/move-places.ts';
 import { movePrefix, type PrefixMove } from '../../src/gateway/s3/extensions/move-prefix.ts';
 import { SeenObjects } from '../../src/gateway/s3/seen-objects.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
@@ -165,6 +166,7 @@ export class LinkClients {
       signal: never,
       // As where others wait: steps are small, and there are more of them.
       hasCompany: () => true,
+      movePlaces: createMovePlaces(),
       record: NO_RECORD,
     };
     return context as unknown as OperationContext;

@@ -29,6 +29,7 @@ import { createTrafficMeter } from '../metering/traffic-meter.ts';
 import type { OperatorCaller } from '../operator-api/operator-context.ts';
 import { createBucketCache } from '../s3/buckets/bucket-cache.ts';
 import { createDigestPlaces } from '../s3/compliance/digest-places.ts';
+import { createMovePlaces } from '../s3/extensions/move-places.ts';
 import { createMatcher } from '../s3/matcher.ts';
 import type { Operation } from '../s3/operation.ts';
 import type { S3Dependencies } from '../s3/pipeline-steps.ts';
@@ -200,6 +201,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
     digests: createDigestPlaces(),
+    movePlaces: createMovePlaces(),
     store: storeFacts(deps),
     match: createMatcher(rowsOf(deps)),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,

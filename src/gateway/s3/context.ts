@@ -9,6 +9,7 @@ import type { AccountId } from '../../types/names.ts';
 import type { AccountRecord, BucketRecord } from '../../types/records/rows.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Caller } from './caller.ts';
+import type { MovePlaces } from './extensions/move-places.ts';
 import type { SeenObjects } from './seen-objects.ts';
 import type { StoreFacts } from './sosapi/store-facts.ts';
 
@@ -78,6 +79,8 @@ export interface OperationContext {
   turn(): Promise<void>;
   /** A place to compute a digest of an object of step 5's bucket; returns what gives it back. Throws SlowDown. */
   beginDigest(): () => void;
+  /** For calls of MOVEs that go on over many of them. */
+  readonly movePlaces: MovePlaces;
   /** Whether this gateway has other requests under way: for work that may take its time. */
   hasCompany(): boolean;
   /** Headers by which a browser keeps a stored page apart from what else this host serves. `contentType`: of the answer. */

@@ -33,6 +33,7 @@ import type { BucketCache } from './buckets/bucket-cache.ts';
 import type { Caller } from './caller.ts';
 import type { DigestPlaces } from './compliance/digest-places.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
+import type { MovePlaces } from './extensions/move-places.ts';
 import { bucketArn } from './operation.ts';
 import { BucketReplaced, reauthorise } from './reauthorise.ts';
 import type { RequestFacts } from './request-facts.ts';
@@ -54,6 +55,7 @@ export interface ContextDependencies {
   /** Long work of this thread, in turns by account: documents and listings. */
   turns: FairTurns;
   digests: DigestPlaces;
+  movePlaces: MovePlaces;
   /** Those under way in this gateway, the one that asks among them. */
   requestCount(): number;
 }
@@ -369,6 +371,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     beginDigest() {
       return deps.digests.begin(this.bucket().record.owner);
     },
+    movePlaces: deps.movePlaces,
     hasCompany: () => deps.requestCount() > 1,
     pageGuard(contentType) {
       // A host that names no bucket serves /api/v1, whose logins browsers keep by host.

@@ -384,8 +384,8 @@ export class Shard {
   #beginLong(call: Call, view: CommandView, next: Reads): Promise<() => void> | false {
     const { turns } = this.#parts;
     const rowCount = view.rowCount + (next.rows?.length ?? 0);
-    if (turns === undefined || rowCount < LONG_COMMAND_ROWS) return false;
-    const owner = this.#ownerOf(call.envelope, view);
+    if (turns === undefined || !isLong(call, rowCount)) return false;
+    const owner = this.#ownerOf(call, view);
     return owner !== '' && turns.begin({ owner, work: 'commands' });
   }
 
@@ -404,25 +404,26 @@ export class Shard {
    */
   #waitForTurn(call: Call, view: CommandView): Promise<boolean> | false {
     const { turns } = this.#parts;
-    if (turns === undefined || view.rowCount < LONG_COMMAND_ROWS) return false;
-    const turn = turns.take({ owner: this.#ownerOf(call.envelope, view), work: 'commands' });
+    if (turns === undefined || !isLong(call, view.rowCount)) return false;
+    const turn = turns.take({ owner: this.#ownerOf(call, view), work: 'commands' });
     return turn.then(() => this.#isOver(call));
   }
 
   /** undefined where it is done within `decide`: of few rows, or where nobody takes turns. */
-  #prepare({ spec, command, envelope }: Call, view: CommandView): Promise<unknown> | undefined {
+  #prepare(call: Call, view: CommandView): Promise<unknown> | undefined {
     const { turns } = this.#parts;
+    const { spec, command } = call;
     if (turns === undefined || spec.prepare === undefined || view.rowCount < LONG_COMMAND_ROWS)
       return undefined;
-    const owner = this.#ownerOf(envelope, view);
+    const owner = this.#ownerOf(call, view);
     return turns.finish({ owner, work: 'commands' }, spec.prepare(command, view));
   }
 
   /** '' for work of the server itself. */
-  #ownerOf({ bucket }: Envelope, view: CommandView): string {
+  #ownerOf({ envelope: { bucket }, spec, command }: Call, view: CommandView): string {
     const { bucketGuard } = this.#parts.machine;
     const row = bucket && view.row(bucketGuard.address(bucket.bucketId));
-    return row === undefined ? '' : bucketGuard.ownerOf(row);
+    return row === undefined ? (spec.ownerOf?.(command) ?? '') : bucketGuard.ownerOf(row);
   }
 
   /** What the engine itself must see besides the command. */
@@ -553,6 +554,10 @@ export class Shard {
   #hasFailed(): boolean {
     return this.#status === 'failed';
   }
+}
+
+function isLong({ spec, command }: Call, rowCount: number): boolean {
+  return rowCount >= LONG_COMMAND_ROWS || spec.isLong?.(command) === true;
 }
 
 function putBytes(puts: Decision<unknown>['puts']): number {

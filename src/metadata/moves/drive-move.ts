@@ -4,7 +4,7 @@
 // a time, and rests for longer than it works.
 import { must } from '../../base/assert.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { MoveCursor, MoveResult } from '../../ports/metadata/moves.ts';
+import type { MoveCursor, MoveResult, MoveTurn } from '../../ports/metadata/moves.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { ObjectKey } from '../../types/names.ts';
@@ -137,14 +137,14 @@ async function* moveInSteps(
   before: MovePrefixJob,
   key: ObjectKey,
 ): AsyncGenerator<MovedKeys, MovePrefixJob | undefined> {
-  const { bucketId, jobId } = before;
+  const { jobId } = before;
   const to = before.isKey ? before.to : before.to + key.slice(before.from.length);
   let job = before;
   let phase: CommandOf<'step-key-move'>['phase'] = job.within === undefined ? 'open' : 'move';
   for (;;) {
     const areWaiting = calls.others?.areWaiting() ?? false;
     const outcome = await calls.stepKey({
-      bucketId,
+      ...turnOf(job),
       jobId,
       driver: calls.driver,
       stepCount: job.stepCount,
@@ -178,11 +178,12 @@ function stepSender(
   job: MovePrefixJob,
   keysMaxNow: () => number,
 ): { hasMore(): boolean; send(): Promise<SentStep> } {
-  const { bucketId, jobId, from, to } = job;
+  const { jobId, from, to } = job;
+  const turn = turnOf(job);
   const find = (cursor: MoveCursor) => {
     const wantedMax = calls.others?.areWaiting() ? LIMITS.moveKeysBesideOthersMax : LIMITS.moveKeysMax;
     const keysMax = Math.min(wantedMax, keysMaxNow());
-    return quietly(calls.findMoves({ bucketId, from, to, cursor, keysMax }));
+    return quietly(calls.findMoves({ ...turn, from, to, cursor, keysMax }));
   };
   let { stepCount } = job;
   let begin = cursorOf(job);
@@ -192,7 +193,7 @@ function stepSender(
     async send() {
       const { keys, cursor } = await must(finding, 'there is more to move');
       const { driver } = calls;
-      const command = { bucketId, jobId, driver, stepCount: stepCount++, begin, from, to, keys };
+      const command = { ...turn, jobId, driver, stepCount: stepCount++, begin, from, to, keys };
       const outcome = quietly(calls.step(cursor === undefined ? command : { ...command, cursor }));
       finding = cursor && find(cursor);
       if (cursor !== undefined) begin = cursor;
@@ -215,6 +216,10 @@ async function whenLeft(calls: MoveCalls): Promise<MovePrefixJob | undefined> {
     if (mayDrive(found.job, calls.driver, found.nowMs)) return found.job;
     if (!(await calls.pause())) return undefined;
   }
+}
+
+function turnOf({ bucketId, owner }: MovePrefixJob): MoveTurn {
+  return owner === undefined ? { bucketId } : { bucketId, owner };
 }
 
 function cursorOf({ leg, after }: MovePrefixJob): MoveCursor {

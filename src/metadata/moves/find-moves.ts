@@ -21,6 +21,7 @@ import {
 } from '../schema/keyspace.ts';
 import { isLastPage } from '../schema/row-pages.ts';
 import { movedRowsBytes } from './move-history.ts';
+import { ownerOfTurn } from './move-turn.ts';
 import { type MoveLeg, planPrefixMove } from './plan-prefix-move.ts';
 
 type Query = QueryOf<'find-moves'>;
@@ -35,6 +36,7 @@ interface Sized {
 const VERSIONS_PAGE = { limit: 1000, bytesMax: LIMITS.queryPageBytesMax };
 
 export const findMoves: QuerySpec<Query, Result> = {
+  ownerOf: ownerOfTurn,
   async run(query, state) {
     const { bucketId, from, to } = query;
     const [row] = await state.rows([bucketRow(bucketId)]);

@@ -28,6 +28,7 @@ import {
   renameOf,
 } from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
+import { ownerOfTurn } from './move-turn.ts';
 import { planPrefixMove } from './plan-prefix-move.ts';
 
 type Command = CommandOf<'step-key-move'>;
@@ -44,6 +45,8 @@ export const stepKeyMove = defineCommand<Command, Outcome>({
       exclusive(LOCK.key(bucketId, to)),
     ];
   },
+
+  ownerOf: ownerOfTurn,
 
   look(command, view) {
     const { bucketId, jobId, key, to, phase } = command;

@@ -28,6 +28,7 @@ import {
 } from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
 import { latestOfMany, olderOfMany } from './move-rows.ts';
+import { ownerOfTurn } from './move-turn.ts';
 
 type Command = CommandOf<'step-move'>;
 type Outcome = OutcomeOf<'step-move'>;
@@ -35,6 +36,9 @@ interface Move {
   from: ObjectKey;
   to: string;
 }
+
+/** To move a key takes as long as to look at several rows. */
+const LONG_STEP_KEYS = 32;
 
 export const stepMove = defineCommand<Command, Outcome>({
   locks(command) {
@@ -50,6 +54,9 @@ export const stepMove = defineCommand<Command, Outcome>({
       ...names.map((key) => exclusive(LOCK.key(bucketId, key))),
     ];
   },
+
+  ownerOf: ownerOfTurn,
+  isLong: ({ keys }) => keys.length >= LONG_STEP_KEYS,
 
   look(command, view) {
     const { bucketId, jobId } = command;

@@ -24,6 +24,9 @@ export interface CommandContext extends DecideContext, Metering {
 
 interface CommandForm<Command, Outcome, Prepared> {
   locks(command: Command): LockRequest[];
+  /** As CommandSpec has them. */
+  ownerOf?(command: Command): string;
+  isLong?(command: Command): boolean;
   /**
    * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
    * appear as absent; it is called again until none is left. Leave out where the command looks at nothing.
@@ -45,7 +48,7 @@ export type DefinedCommand<Command, Outcome> = (
 export function defineCommand<Command, Outcome, Prepared = undefined>(
   form: CommandForm<Command, Outcome, Prepared>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks, counters, prepare } = form;
+  const { look, locks, ownerOf, isLong, counters, prepare } = form;
   return (rules, metering) => {
     const decide = (
       command: Command,
@@ -53,7 +56,14 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
       context: DecideContext,
       prepared: unknown = prepare && finishAtOnce(prepare(command, view)),
     ) => form.decide(command, view, { ...context, ...metering, rules }, prepared as Prepared);
-    const fixed = { locks, decide, ...(counters && { counters }), ...(prepare && { prepare }) };
+    const fixed = {
+      locks,
+      decide,
+      ...(ownerOf && { ownerOf }),
+      ...(isLong && { isLong }),
+      ...(counters && { counters }),
+      ...(prepare && { prepare }),
+    };
     if (look === undefined) return { ...fixed, reads: () => ({}) };
     return {
       ...fixed,

@@ -38,9 +38,15 @@ export interface MoveCursor {
   after?: ObjectKey;
 }
 
-/** Which step of a job for MOVE an entry is. */
-interface MoveStep {
+/** Whose turns a step takes, and the look for its keys. */
+export interface MoveTurn {
   bucketId: BucketId;
+  /** Of the bucket; absent where the job began before this was noted. */
+  owner?: AccountId;
+}
+
+/** Which step of a job for MOVE an entry is. */
+interface MoveStep extends MoveTurn {
   jobId: JobId;
   /** It drives the job from here on. */
   driver: string;
@@ -161,7 +167,7 @@ export interface MoveCommands {
 export interface MoveQueries {
   /** The next keys of a prefix's walk, as many as one step may move. */
   'find-moves': {
-    query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor; keysMax: number };
+    query: MoveTurn & { from: string; to: string; cursor: MoveCursor; keysMax: number };
     /** `cursor`: behind them; absent at the end of the walk. */
     result: { keys: ObjectKey[]; cursor?: MoveCursor };
   };

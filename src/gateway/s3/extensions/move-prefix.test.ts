@@ -1,5 +1,5 @@
 // Answers to MOVE of a prefix whose gateway does not bring it to its end, and to those who ask again.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../../tests/support/objects/gateway-world.ts';
 import { type RawAnswer, send } from '../../../../tests/support/servers/raw-s3.ts';
 import { childOf, childrenOf, parseXml, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
@@ -7,6 +7,7 @@ import { systemClock } from '../../../platform/system-clock.ts';
 import type { MetadataPort } from '../../../ports/metadata/port.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketId, BucketName } from '../../../types/names.ts';
+import { createMovePlaces, type MovePlaces } from './move-places.ts';
 import { movePrefix } from './move-prefix.ts';
 
 let world: GatewayWorld;
@@ -161,7 +162,12 @@ test('after others ended and forgot the job its errors are unknown, and the answ
 type Asked = ['execute' | 'query', name: string, requestId: string];
 
 /** A request to this gateway without a connection: its document can be read as slowly as a test likes. */
-async function requestOf(bucket: string, requestId: string, asked: Asked[]) {
+async function requestOf(
+  bucket: string,
+  requestId: string,
+  asked: Asked[],
+  more: { movePlaces?: MovePlaces; signal?: AbortSignal; mayAsk?: () => Promise<void> } = {},
+) {
   const { shards } = world.metadata;
   const found = await world.metadata.query('find-name', { name: bucket as BucketName });
   const { homeShard = 0, bucketId = '' as BucketId } = found.record ?? {};
@@ -173,12 +179,14 @@ async function requestOf(bucket: string, requestId: string, asked: Asked[]) {
         asked.push(['execute', call[1], requestId]);
         return shards.execute(...call);
       },
-      query(...call: Parameters<typeof shards.query>) {
+      async query(...call: Parameters<typeof shards.query>) {
         asked.push(['query', call[1], requestId]);
+        await more.mayAsk?.();
         return shards.query(...call);
       },
     },
-    signal: () => new AbortController().signal,
+    signal: () => more.signal ?? new AbortController().signal,
+    movePlaces: more.movePlaces ?? createMovePlaces(),
     hasCompany: () => true,
     clock: { ...systemClock, sleep: () => new Promise<void>(setImmediate) },
     record: { item() {} },
@@ -252,6 +260,31 @@ describe('a request whose client pauses between two steps', () => {
     expect(await repeated).toContain(`<MoveCount>${many}</MoveCount>`);
     expect(asked.filter(([, name, by]) => by === 'second' && name === 'step-move')).not.toEqual([]);
   });
+});
+
+test('of the MOVEs of one account a few make a step at once, and the others wait; those of other accounts do not', async () => {
+  const names = ['moves-crowd', 'moves-beside'];
+  await Promise.all(names.map(setUp));
+  const asked: Asked[] = [];
+  const answers = Promise.withResolvers<void>();
+  const leaving = new AbortController();
+  const shared = { movePlaces: createMovePlaces(), mayAsk: () => answers.promise };
+  const begin = async (bucket: string, name: string, signal?: AbortSignal) =>
+    restOf(await (await requestOf(bucket, name, asked, { ...shared, ...(signal && { signal }) }))());
+  const ofCrowd = Array.from({ length: 11 }, (_, at) => begin('moves-crowd', `crowd ${at}`));
+  const left = expect(begin('moves-crowd', 'leaves', leaving.signal)).rejects.toThrow();
+  const beside = begin('moves-beside', 'beside');
+  const looks = () => asked.filter(([, name]) => name === 'find-moves').map(([, , by]) => by);
+  await vi.waitFor(() => expect(looks()).toContain('beside'));
+  expect(looks().filter((by) => by.startsWith('crowd'))).toHaveLength(8);
+  // Who waits for a place and leaves gives up its job at once.
+  leaving.abort();
+  await left;
+  expect(asked.at(-1)).toEqual(['execute', 'hold-move', 'leaves']);
+  answers.resolve();
+  const texts = await Promise.all([beside, ...ofCrowd]);
+  const moved = texts.map((text) => text.match(/<MoveCount>(\d+)/)?.[1]).map(Number);
+  expect([moved[0], moved.reduce((sum, count) => sum + count)]).toEqual([2, 4]);
 });
 
 describe('a key with more versions than one entry may hold', () => {

@@ -8,8 +8,9 @@ import {
   type MovedKeys,
   restBetweenSteps,
 } from '../../../metadata/moves/drive-move.ts';
+import { ownerOfTurn } from '../../../metadata/moves/move-turn.ts';
 import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
-import type { KeyMove } from '../../../ports/metadata/moves.ts';
+import type { KeyMove, MoveTurn } from '../../../ports/metadata/moves.ts';
 import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { MoveRefusal } from '../../../types/move-refusals.ts';
@@ -134,10 +135,12 @@ class PrefixAnswer {
     this.#jobId = jobId;
     const { metadata, clock } = context;
     const home = { shard: homeShard };
+    const inPlace = <T>(of: MoveTurn, call: () => Promise<{ value: T }>): Promise<T> =>
+      context.movePlaces.within(ownerOfTurn(of), context.signal(), async () => (await call()).value);
     this.#calls = {
-      findMoves: async (query) => (await metadata.query(home, 'find-moves', query)).value,
-      step: async (command) => (await metadata.execute(home, 'step-move', command)).value,
-      stepKey: async (command) => (await metadata.execute(home, 'step-key-move', command)).value,
+      findMoves: (query) => inPlace(query, () => metadata.query(home, 'find-moves', query)),
+      step: (command) => inPlace(command, () => metadata.execute(home, 'step-move', command)),
+      stepKey: (command) => inPlace(command, () => metadata.execute(home, 'step-key-move', command)),
       async findJob() {
         const { job, nowMs } = (await metadata.query(home, 'get-job', { jobId })).value;
         return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;
