@@ -52,6 +52,12 @@ const RULES = {
   },
 } as const satisfies Record<string, FieldRule>;
 
+/** Texts that people write about themselves: names, places, numbers. Throws ValidationError for one with control characters. */
+export function checkPrintable(texts: Readonly<Record<string, string>>): void {
+  const wrong = Object.entries(texts).filter(([, text]) => UNPRINTABLE.test(text));
+  refuse(Object.fromEntries(wrong.map(([field]) => [field, 'must have no control characters'])));
+}
+
 /** Throws AppError ValidationError that names each field which breaks its rule; absent fields break none. */
 export function checkAccountFields(fields: AccountFields): void {
   const problems: Record<string, string> = {};

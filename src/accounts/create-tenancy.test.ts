@@ -231,6 +231,35 @@ test('bad input is refused by the name of its field', async () => {
   }
 });
 
+test('control characters, which take six bytes each in JSON, are refused in texts about people and places', async () => {
+  const { tenancy, logins } = parts;
+  const { id } = await createCustomer('own');
+  const wrong = 'a\u0001';
+  const names = { firstName: 'A', lastName: 'B', role: 'Root', email: 'm@example.com' };
+  const member = { ...names, subAccountId: id, password: PASSWORD };
+  const { id: memberId } = await tenancy.createMember(OPERATOR, member);
+  const user = { ...names, role: 'Admin' as const, partnerId: control.id };
+  const { id: userId } = await logins.createUser(user);
+  const input = { controlAccountId: control.id, name: 'Cust', email: 'c@example.com', password: PASSWORD };
+  const tried: [string, () => Promise<unknown>][] = [
+    ['taxId', () => tenancy.createCustomer(OPERATOR, { ...input, contact: { taxId: wrong } })],
+    ['address2', () => tenancy.changeCustomer(OPERATOR, id, { contact: { address2: wrong } })],
+    ['phone', () => tenancy.createMember(OPERATOR, { ...member, phone: wrong, email: 'n@example.com' })],
+    [
+      'lastName',
+      () => tenancy.createMember(OPERATOR, { ...member, lastName: wrong, email: 'n@example.com' }),
+    ],
+    ['firstName', () => tenancy.changeMember(OPERATOR, memberId, { firstName: wrong })],
+    ['lastName', () => logins.createUser({ ...user, lastName: wrong, email: 'n@example.com' })],
+    ['name', () => logins.createKey(userId, { name: wrong })],
+  ];
+  for (const [field, one] of tried)
+    await expect(one()).rejects.toMatchObject({
+      code: 'ValidationError',
+      fields: { [field]: 'must have no control characters' },
+    });
+});
+
 test('a user of a partner logs in by a key that is shown once, until it expires, is deleted or its user is', async () => {
   const { tenancy, logins } = parts;
   const person = { email: 'Ann@example.com', firstName: 'Ann', lastName: 'Lee', role: 'Staff' as const };

@@ -7,7 +7,7 @@ import type { AccountId } from '../types/names.ts';
 import { identityKeys, type UserRecord } from '../types/records/identity-records.ts';
 import type { CustomerRecord, MemberRecord } from '../types/records/tenancy-records.ts';
 import { MEMBER_ROLES } from '../types/tenancy.ts';
-import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
+import { checkAccountFields, checkPrintable, normaliseEmail, refuse } from './account-rules.ts';
 import { type IdentityStore, withIdentities } from './identity-store.ts';
 import { isInactiveMember, MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
 import { mintIdentityId } from './mint-keys.ts';
@@ -138,6 +138,9 @@ export function createMembers(deps: {
       const username = input.username ?? input.email;
       const role = readRole(input.role);
       checkMember({ ...input, username });
+      const { firstName, lastName } = input;
+      checkPrintable({ firstName, lastName });
+      const place = mergeTexts({}, Object.fromEntries(PLACE_FIELDS.map((field) => [field, input[field]])));
       checkLoginPassword(input.password);
       const others = await tree.filter(
         caller,
@@ -179,23 +182,19 @@ export function createMembers(deps: {
         store.put(identityKeys.id(made.id), { kind: 'index', to: key });
         return made.id;
       });
-      const { firstName, lastName } = input;
-      const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, input[field]]));
-      const member = mergeTexts(
-        {
-          kind: 'member' as const,
-          customerId: customer.id,
-          username,
-          email: normaliseEmail(input.email),
-          firstName,
-          lastName,
-          role,
-          status: 'active' as const,
-          userName: username,
-          userId,
-        },
-        place,
-      );
+      const member = {
+        ...place,
+        kind: 'member' as const,
+        customerId: customer.id,
+        username,
+        email: normaliseEmail(input.email),
+        firstName,
+        lastName,
+        role,
+        status: 'active' as const,
+        userName: username,
+        userId,
+      };
       const [record] = await tree.write({ add: [member] });
       return viewOf(record as MemberRecord, customer);
     },

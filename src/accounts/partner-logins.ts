@@ -13,7 +13,7 @@ import type { ApiKeyRecord, PartnerUserRecord } from '../types/records/tenancy-r
 import { requireDone } from '../types/require-done.ts';
 import type { PartnerRole } from '../types/tenancy.ts';
 import { DAY_MS } from '../types/usage.ts';
-import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
+import { checkAccountFields, checkPrintable, normaliseEmail, refuse } from './account-rules.ts';
 import { mintApiKey } from './mint-keys.ts';
 import type { ApiCaller } from './tenancy.ts';
 import type { TenancyDirectory } from './tenancy-directory.ts';
@@ -223,6 +223,7 @@ export function createPartnerLogins(deps: {
       for (const field of ['firstName', 'lastName'] as const)
         if (input[field].trim() === '' || input[field].length > 100)
           refuse({ [field]: 'must have 1 to 100 characters' });
+      checkPrintable({ firstName: input.firstName, lastName: input.lastName });
       await directory.refresh();
       const partner = directory.find('partner', input.partnerId);
       if (partner === undefined || partner.status === 'deleted') throw noSuch('account');
@@ -249,6 +250,7 @@ export function createPartnerLogins(deps: {
     },
     async createKey(userId, { name, expiresAtMs }) {
       if (name.trim() === '' || name.length > 100) refuse({ name: 'must have 1 to 100 characters' });
+      checkPrintable({ name });
       if (expiresAtMs !== undefined && !(expiresAtMs > clock.wallMs()))
         refuse({ expiresAt: 'must be in the future' });
       const user = await requireUser(userId);

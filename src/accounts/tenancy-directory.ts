@@ -25,11 +25,11 @@ type MemberEntry = Pick<MemberRecord, Common | 'customerId' | 'username' | 'role
 export type DirectoryEntry = PartnerEntry | UserEntry | CustomerEntry | MemberEntry;
 export type EntryOf<K extends TenancyKind> = Extract<DirectoryEntry, { kind: K }>;
 
-const PAGE = 2000;
+const PAGE = 500;
 /** Entries that are looked at in one turn: less than a millisecond. */
 const ENTRIES_OF_STEP = 1000;
-/** Records of one answer of `read-tenancy`. */
-const READ_MAX = 1000;
+/** Records of one answer of `read-tenancy`: a megabyte, where all are as long as they may be. */
+const READ_MAX = 100;
 /** Above all ids: a row's key has six bytes for one. */
 const IDS_END = 2 ** 48;
 

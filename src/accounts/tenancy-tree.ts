@@ -12,7 +12,7 @@ import type {
 import { requireDone } from '../types/require-done.ts';
 import type { ContactChanges } from '../types/tenancy.ts';
 import { CONTACT_FIELDS } from '../types/tenancy.ts';
-import { refuse } from './account-rules.ts';
+import { checkPrintable, refuse } from './account-rules.ts';
 import type { ApiCaller, Page, PageOf, ParentView } from './tenancy.ts';
 import type { EntryOf, TenancyDirectory } from './tenancy-directory.ts';
 import { isVisible, noSuch, type PartnersAbove, tenantOf } from './tenancy-rules.ts';
@@ -136,7 +136,7 @@ export function meets<T>(wanted: T | undefined, value: T | undefined): boolean {
   return wanted === undefined || wanted === value;
 }
 
-/** Fields with changes applied: null takes a field away. Throws ValidationError for one that is too long. */
+/** Fields with changes applied: null takes a field away. Throws ValidationError for one that is too long, or unprintable. */
 export function mergeTexts<T extends object>(
   before: T,
   changes: Readonly<Record<string, string | null | undefined>>,
@@ -147,7 +147,10 @@ export function mergeTexts<T extends object>(
     if (value === null) delete after[field];
     else if (value.length > TEXT_CHARACTERS_MAX)
       refuse({ [field]: `must have ${TEXT_CHARACTERS_MAX} characters at most` });
-    else after[field] = value;
+    else {
+      checkPrintable({ [field]: value });
+      after[field] = value;
+    }
   }
   return after as T;
 }

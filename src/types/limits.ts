@@ -108,8 +108,10 @@ export const LIMITS = {
   identityBodyMaxMs: 5 * SECOND,
   /** Counted in the memory for bodies while a page of a list of IAM is made: its rows, its texts, and what is written of them. */
   identityPageMemoryBytes: 4 * MiB,
-  /** The same of an answer of /api/v1 to a GET: up to a thousand records, and the text of them. */
+  /** The same of an answer of /api/v1 to a GET, at least. */
   managementPageMemoryBytes: 4 * MiB,
+  /** Of each record that its page may have: contacts as long as they may be, and the text of them. */
+  managementRecordMemoryBytes: 24 * KiB,
   /** Of a form: all that stands before its file (AWS), and what may stand behind it. */
   formFieldsBytesMax: 20 * KiB,
   formRestBytesMax: 1 * MiB,

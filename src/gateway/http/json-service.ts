@@ -9,8 +9,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { METHODS } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
 import { must } from '../../base/assert.ts';
+import { createFairTurns } from '../../base/async/fair-turns.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
 import { parseBoundedJson, TooManyValues } from '../../base/text/bounded-json.ts';
+import { writeJson } from '../../base/text/write-json.ts';
 import { AppError, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { createLazySchemas } from './lazy-schemas.ts';
@@ -37,6 +39,8 @@ interface Failure {
 interface Call {
   readonly request: JsonRequest<unknown>;
   failure?: unknown;
+  /** What the handler answers. */
+  data?: unknown;
 }
 
 /** Nothing is coerced, dropped or made up. How large a number may be is for the rules behind to say. */
@@ -103,8 +107,20 @@ export function createJsonService<Authenticated>({
     // Injection takes a URL, which would resolve dots.
     rewriteUrl: () => callOf().request.url,
   });
-  // Schemas of answers are for the document: to compile a writer for each takes longer than all that they would write.
-  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  // Schemas of answers are for the document: to compile a writer for each takes longer than all that they would write. Answers
+  // are written behind the injection, which would hold several copies of them.
+  app.setSerializerCompiler(() => () => '');
+  app.setReplySerializer((data) => {
+    callOf().data = data;
+    return '';
+  });
+  const turns = createFairTurns();
+  const write = async ({ data, request: { payer } }: Call): Promise<string | Buffer> => {
+    if (data === undefined) return '';
+    const steps = writeJson(data);
+    const first = steps.next();
+    return first.done ? first.value : turns.finish({ owner: payer, work: 'answers' }, steps);
+  };
   for (const method of METHODS) app.addHttpMethod(method, { hasBody: true, overrideExisting: true });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(JSON_TYPE, { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) =>
@@ -148,19 +164,18 @@ export function createJsonService<Authenticated>({
           await app.inject({ method: method as 'GET', url: '/', headers, payload: body }),
       );
       if (call.failure !== undefined) throw call.failure;
-      return answerOf(reply);
+      return answerOf(reply, await write(call));
     },
   };
 }
 
-function answerOf(reply: {
-  statusCode: number;
-  payload: string;
-  headers: NodeJS.Dict<number | string | string[]>;
-}): RouteAnswer {
+function answerOf(
+  reply: { statusCode: number; headers: NodeJS.Dict<number | string | string[]> },
+  body: string | Buffer,
+): RouteAnswer {
   const handedOn = Object.entries(reply.headers).filter(([name]) => !NOT_HANDED_ON.has(name));
   const headers = Object.fromEntries(handedOn.map(([name, value]) => [name, String(value)]));
-  return { status: reply.statusCode, contentType: JSON_TYPE, body: reply.payload, headers };
+  return { status: reply.statusCode, contentType: JSON_TYPE, body, headers };
 }
 
 /**

@@ -140,6 +140,8 @@ export interface JsonRequest<Authenticated> {
   /** JSON in UTF-8, or nothing. */
   readonly body: Buffer;
   readonly caller: Authenticated;
+  /** Whose turns a long answer takes while it is written. */
+  readonly payer?: string;
   /** Aborts when the client has gone. */
   gone?(): AbortSignal;
 }

@@ -11,6 +11,7 @@ import { anybody } from '../http/serve-route.ts';
 import {
   type AuthenticationPolicy,
   JSON_TYPE,
+  pathOf,
   type RequestRecord,
   type RouteAnswer,
   type Service,
@@ -22,6 +23,7 @@ import { renderEnvelopeError } from './envelope.ts';
 import { MANAGEMENT_BODY_BYTES_MAX, MANAGEMENT_PREFIX, type ManagementApi } from './management-api.ts';
 import { payerOf } from './management-context.ts';
 import { IDEMPOTENCY_HEADER } from './repeated-posts.ts';
+import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from './wire-forms.ts';
 
 interface ManagementCaller {
   readonly caller: ApiCaller;
@@ -129,16 +131,25 @@ export const managementService: Service<ManagementCaller> = {
   answer({ deps, exchange, caller: { caller, apiKey, body } }) {
     const { request, uri, headers } = exchange;
     const method = request.method ?? '';
-    const act = () => apiOf(deps).answer({ method, url: uri, body, caller, gone: () => exchange.signal });
+    const payer = payerOf(caller);
+    const act = () =>
+      apiOf(deps).answer({ method, url: uri, body, caller, payer, gone: () => exchange.signal });
     // Whoever may ask a thousand times a minute may ask for the longest page each time.
-    if (method === 'GET')
-      return withAnswerMemory(deps, { exchange, sizeBytes: LIMITS.managementPageMemoryBytes }, act);
+    if (method === 'GET') return withAnswerMemory(deps, { exchange, sizeBytes: pageBytes(uri) }, act);
     const key = headers.values[IDEMPOTENCY_HEADER];
     if (method !== 'POST' || key === undefined) return act();
-    const post = { key, keyId: caller.keyId, payer: payerOf(caller), apiKey, url: uri, body };
+    const post = { key, keyId: caller.keyId, payer, apiKey, url: uri, body };
     return apiOf(deps).repeats.once(post, act);
   },
 };
+
+/** Of as many records as are asked for, each as long as it may be. */
+function pageBytes(uri: string): number {
+  const size = Number(new URLSearchParams(uri.slice(pathOf(uri).length)).get('size'));
+  const { managementPageMemoryBytes, managementRecordMemoryBytes } = LIMITS;
+  const records = Math.min(size > 0 ? size : PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX);
+  return Math.max(managementPageMemoryBytes, records * managementRecordMemoryBytes);
+}
 
 function requireRead({ request }: Exchange): void {
   if (request.method === 'GET' || request.method === 'HEAD') return;

@@ -48,21 +48,21 @@ export interface PageQuery {
   size?: number;
 }
 
-const SIZE_DEFAULT = 100;
-const SIZE_MAX = 1000;
+export const PAGE_SIZE_DEFAULT = 100;
+export const PAGE_SIZE_MAX = 1000;
 
 export const PAGE_QUERY: FieldsOf<PageQuery> = {
   page: optional(described({ type: 'integer', minimum: 0, maximum: ID_MAX }, 'From 1 on; 1 when absent.')),
   size: optional(
     described(
       { type: 'integer', minimum: 1, maximum: ID_MAX },
-      `Records of a page; ${SIZE_DEFAULT} when absent, at most ${SIZE_MAX}.`,
+      `Records of a page; ${PAGE_SIZE_DEFAULT} when absent, at most ${PAGE_SIZE_MAX}.`,
     ),
   ),
 };
 
-export function pageOf({ page = 1, size = SIZE_DEFAULT }: PageQuery): { page: number; size: number } {
-  return { page: Math.max(1, page), size: Math.min(size, SIZE_MAX) };
+export function pageOf({ page = 1, size = PAGE_SIZE_DEFAULT }: PageQuery): { page: number; size: number } {
+  return { page: Math.max(1, page), size: Math.min(size, PAGE_SIZE_MAX) };
 }
 
 export function listOf<View, Item>(

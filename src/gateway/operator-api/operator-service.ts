@@ -1,4 +1,5 @@
 // The operator API as a service of the gateway: who may call it, how its requests are logged, and the form of its errors.
+import { OPERATORS } from '../../accounts/present-places.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { anybody, renderJsonError } from '../http/serve-route.ts';
@@ -23,7 +24,7 @@ export const operatorService: Service<SignedCaller> = {
   answer({ deps, exchange, caller, record }) {
     const { request, uri } = exchange;
     const asker = callerOf(caller, exchange, { nowMs: deps.clock.wallMs(), record });
-    const asked = { method: request.method ?? '', url: uri, body: caller.body };
+    const asked = { method: request.method ?? '', url: uri, body: caller.body, payer: OPERATORS.payer };
     const gone = () => exchange.signal;
     return deps.operatorApi.answer({ ...asked, caller: { ...caller, asker }, gone });
   },
