@@ -33,6 +33,8 @@ export interface IdentityStore {
   find<K extends IdentityKind>(kind: K, key: string): Promise<RecordOf<K> | undefined>;
   /** The rows of some keys, one look. */
   findAll<K extends IdentityKind>(kind: K, keys: readonly string[]): Promise<(RecordOf<K> | undefined)[]>;
+  /** The same of a list, which decides nothing by them: they are not kept. */
+  lookAll<K extends IdentityKind>(kind: K, keys: readonly string[]): Promise<(RecordOf<K> | undefined)[]>;
   /** Rows whose keys begin with the prefix, by key. `after`: a key. */
   range(options: {
     prefix: string;
@@ -117,6 +119,14 @@ class Run implements IdentityStore {
       const record = this.#rows.get(key);
       return record?.kind === kind ? (record as RecordOf<K>) : undefined;
     });
+  }
+
+  async lookAll<K extends IdentityKind>(
+    kind: K,
+    keys: readonly string[],
+  ): Promise<(RecordOf<K> | undefined)[]> {
+    const { rows } = await this.#read({ keys: [...keys] });
+    return rows.map((record) => (record?.kind === kind ? (record as RecordOf<K>) : undefined));
   }
 
   async range({ prefix, after, limit }: { prefix: string; after?: string | undefined; limit: number }) {

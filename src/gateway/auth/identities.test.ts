@@ -377,6 +377,17 @@ test('a read that a change has overtaken serves its request, and is not cached',
   ]);
 });
 
+test('a read during which another account has changed is cached', async () => {
+  const held = Promise.withResolvers<void>();
+  gate = held.promise;
+  const read = stateOf('AKann');
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+  tell([{ accountId: BOB }]);
+  held.resolve();
+  expect([await read, await stateOf('AKann')]).toEqual(['paid', 'paid']);
+  expect(takeAsked()).toEqual(['get-access-key']);
+});
+
 /** Users of ANN, `AKuser0` and so on, each with a policy of this text. */
 async function createUsers(count: number, text: string) {
   const users = Array.from({ length: count }, (_, at) => ({

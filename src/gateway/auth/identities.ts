@@ -60,6 +60,7 @@ export interface Identities {
 }
 
 const ENTRIES_MAX = 10_000;
+const TOLD_ACCOUNTS_MAX = 10_000;
 /**
  * Of what the entries of a cache hold together: policies as texts and compiled, tags, sessions. One user may have a hundred policies
  * of 30 KiB, with their white space, and a policy of 6 KiB takes up to 600 KiB when it is compiled.
@@ -115,6 +116,10 @@ function createFollowed<V>(
 ) {
   const values = new BoundedMap<string, V>(ENTRIES_MAX, weighing);
   let tellings = 0;
+  /** By account: the last telling of it. What was read during another account's changes is kept. */
+  const toldOf = new Map<string, number>();
+  /** The last telling of all, or of an account that is not remembered any more. */
+  let toldOfAny = 0;
   return {
     /** Also while the feed is behind. */
     latest: (name: string) => values.get(name),
@@ -124,15 +129,22 @@ function createFollowed<V>(
     /** undefined: it is gone. */
     keep(name: string, value: V | undefined, tellingsBefore: number): void {
       if (value === undefined) values.delete(name);
-      else if (tellings === tellingsBefore) values.set(name, value);
+      else if (tellingsBefore >= Math.max(toldOfAny, toldOf.get(accountOf(value)) ?? 0))
+        values.set(name, value);
     },
     forget(changes: Changes): void {
       tellings++;
       if (changes === 'all') {
         values.clear();
+        toldOfAny = tellings;
         return;
       }
       const changed = new Set(changes.map(({ accountId }) => accountId));
+      if (toldOf.size + changed.size > TOLD_ACCOUNTS_MAX) {
+        toldOf.clear();
+        toldOfAny = tellings;
+      }
+      for (const accountId of changed) toldOf.set(accountId, tellings);
       values.deleteWhere((value) => changed.has(accountOf(value)));
     },
   };

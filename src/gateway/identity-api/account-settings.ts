@@ -1,11 +1,13 @@
 // What an account has beside its identities: its alias, its rule for passwords, and a summary of all there is.
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import {
+  type IdentityRecord,
   type IdentitySettingsRecord,
   identityKeys,
   type PasswordPolicy,
@@ -155,6 +157,7 @@ const deleteAccountPasswordPolicy = defineIamAction({
 const getAccountSummary = defineIamAction({
   name: 'GetAccountSummary',
   parameters: {},
+  readsPolicies: true,
   access,
   async run(_values, context) {
     const entries = Object.entries(await summaryOf(context)).map(([key, value]) =>
@@ -168,8 +171,16 @@ const getAccountSummary = defineIamAction({
 async function summaryOf({ store }: ActionContext): Promise<Record<string, number>> {
   const settings = await store.settings();
   const { counts = {}, rootMfaDevices } = settings;
-  const policies = await rowsOf(store, { prefix: identityKeys.policy(''), max: LIMITS.managedPoliciesMax });
-  const devices = await rowsOf(store, { prefix: identityKeys.mfaDevice(''), max: counts.mfaDevice ?? 0 });
+  const versionCount = await sumOfRows(store, {
+    prefix: identityKeys.policy(''),
+    max: LIMITS.managedPoliciesMax,
+    of: (record) => (record.kind === 'policy' ? record.versions.length : 0),
+  });
+  const enabledCount = await sumOfRows(store, {
+    prefix: identityKeys.mfaDevice(''),
+    max: counts.mfaDevice ?? 0,
+    of: (record) => (record.kind === 'mfa-device' && record.enabled !== undefined ? 1 : 0),
+  });
   return {
     Users: counts.user ?? 0,
     UsersQuota: LIMITS.usersMax,
@@ -180,10 +191,7 @@ async function summaryOf({ store }: ActionContext): Promise<Record<string, numbe
     RolesQuota: LIMITS.rolesMax,
     Policies: counts.policy ?? 0,
     PoliciesQuota: LIMITS.managedPoliciesMax,
-    PolicyVersionsInUse: policies.reduce(
-      (sum, record) => sum + (record.kind === 'policy' ? record.versions.length : 0),
-      0,
-    ),
+    PolicyVersionsInUse: versionCount,
     PolicySizeQuota: POLICY_SIZES.managedCharactersMax,
     UserPolicySizeQuota: POLICY_SIZES.userInlineCharactersMax,
     GroupPolicySizeQuota: POLICY_SIZES.groupInlineCharactersMax,
@@ -191,8 +199,7 @@ async function summaryOf({ store }: ActionContext): Promise<Record<string, numbe
     AssumeRolePolicySizeQuota: POLICY_SIZES.trustCharactersMax,
     AccessKeysPerUserQuota: LIMITS.accessKeysPerUserMax,
     MFADevices: counts.mfaDevice ?? 0,
-    MFADevicesInUse: devices.filter((record) => record.kind === 'mfa-device' && record.enabled !== undefined)
-      .length,
+    MFADevicesInUse: enabledCount,
     AccountMFAEnabled: rootMfaDevices.length > 0 ? 1 : 0,
     // Whoever asks has signed with one, or is a user whose account has.
     AccountAccessKeysPresent: 1,
@@ -200,17 +207,24 @@ async function summaryOf({ store }: ActionContext): Promise<Record<string, numbe
   };
 }
 
-const ROWS_AT_ONCE = 200;
+/** A policy or device may have 20 KB of tags. */
+const ROWS_AT_ONCE = 50;
 
-async function rowsOf(store: IdentityStore, { prefix, max }: { prefix: string; max: number }) {
-  const records = [];
-  for (let after: string | undefined; records.length <= max; ) {
+/** Keeps none of the rows, and lets others go on after some. */
+async function sumOfRows(
+  store: IdentityStore,
+  { prefix, max, of }: { prefix: string; max: number; of(record: IdentityRecord): number },
+): Promise<number> {
+  let sum = 0;
+  let after: string | undefined;
+  for (let count = 0; count <= max; count += ROWS_AT_ONCE) {
+    if (count > 0) await nextTurn();
     const rows = await store.range({ prefix, after, limit: ROWS_AT_ONCE });
-    records.push(...rows.map(({ record }) => record));
+    for (const { record } of rows) sum += of(record);
     after = rows.at(-1)?.key;
     if (rows.length < ROWS_AT_ONCE) break;
   }
-  return records;
+  return sum;
 }
 
 export const ACCOUNT_ACTIONS = [

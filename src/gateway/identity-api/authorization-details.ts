@@ -132,7 +132,7 @@ function policySection(
   // Of the ready-made ones those that somebody has.
   const { prefix, read, keyOf } =
     label === 'LocalManagedPolicy'
-      ? ownPolicies(store, () => true)
+      ? ownPolicies(store, () => true, { withTags: true })
       : readyMadePolicies(store, ({ usage }) => usage.attachedCount + usage.boundedCount > 0);
   return {
     prefix,

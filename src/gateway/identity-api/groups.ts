@@ -16,7 +16,7 @@ import {
   pathPrefix,
   userName,
 } from './identity-parameters.ts';
-import { pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
+import { listBelow, pageOf, pageOfRows, pageXml } from './list-pages.ts';
 import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { xmlTime } from './query-protocol.ts';
@@ -99,20 +99,20 @@ const getGroup = defineIamAction({
         kind: 'index',
         prefix: identityKeys.member(group.id, ''),
         async show(rows) {
-          const users = await store.findAll(
+          const users = await store.lookAll(
             'user',
             rows.map(({ record }) => record.to ?? ''),
           );
           return rows.flatMap(({ key }, at) => {
             const user = users[at];
-            return user === undefined ? [] : [{ key, item: user }];
+            return user === undefined ? [] : [{ key, item: userXml(store, user, { isWhole: false }) }];
           });
         },
+        charactersOf: (xml) => xml.length,
       },
       paged,
     );
-    const users = items.map((user) => userXml(store, user, { isWhole: false }));
-    return xmlElement('Group', groupXml(store, group)) + pageXml('Users', users, next);
+    return xmlElement('Group', groupXml(store, group)) + pageXml('Users', items, next);
   },
 });
 
@@ -121,20 +121,9 @@ const listGroups = defineIamAction({
   parameters: { PathPrefix: pathPrefix, ...paging },
   access: () => [ANY_RESOURCE],
   async run({ PathPrefix, ...paged }, { store }) {
-    const { items, next } = await pageOfRows(
-      store,
-      {
-        kind: 'group',
-        prefix: identityKeys.group(''),
-        show: (rows) => shownBelow(PathPrefix, rows),
-      },
-      paged,
-    );
-    return pageXml(
-      'Groups',
-      items.map((group) => groupXml(store, group)),
-      next,
-    );
+    const groups = listBelow({ kind: 'group', pathPrefix: PathPrefix }, (group) => groupXml(store, group));
+    const { items, next } = await pageOfRows(store, groups, paged);
+    return pageXml('Groups', items, next);
   },
 });
 

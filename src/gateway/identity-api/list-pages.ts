@@ -2,9 +2,10 @@
 // items than were asked for although there are more: what one page reads and answers is bounded.
 
 import type { IdentityStore, RecordOf } from '../../accounts/identity-store.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { xmlText } from '../../base/xml/write-xml.ts';
 import type { AppError } from '../../types/errors.ts';
-import type { IdentityKind } from '../../types/records/identity-records.ts';
+import { type IdentityKind, identityKeys } from '../../types/records/identity-records.ts';
 import { readMarker, writeMarker } from './identity-parameters.ts';
 import { validationError } from './parameter-rules.ts';
 import { xmlMembers } from './query-protocol.ts';
@@ -58,8 +59,8 @@ export interface RowsOfList<K extends IdentityKind, T> {
   readonly prefix: string;
   /** Leaves out those that the list does not show. */
   show(rows: readonly KeyedRow<K>[]): Promise<readonly ShownRow<T>[]> | readonly ShownRow<T>[];
-  /** What an item has of texts; default nothing. */
-  charactersOf?(item: T): number;
+  /** What an item has of texts. Of a row's record nothing else may be kept: a user has 64 KiB of policies, a role 192. */
+  charactersOf(item: T): number;
 }
 
 /** Of stored rows, in the order of their keys. Throws ValidationError for a marker that is of another list. */
@@ -74,13 +75,15 @@ export async function pageOfRows<K extends IdentityKind, T>(
   const pageUpTo = (next: string | undefined) => ({ items: shown.map(({ item }) => item), next });
   let charactersCount = 0;
   for (let lookedAt = 0; lookedAt < ROWS_LOOKED_AT_MAX; lookedAt += ROWS_AT_ONCE) {
+    // Looks at shards of this thread wait for nothing: others go on between two of them.
+    if (lookedAt > 0) await nextTurn();
     const rows = await store.range({ prefix, after, limit: ROWS_AT_ONCE });
     const ofKind = rows.filter((row): row is KeyedRow<K> => row.record.kind === kind);
     for (const row of await show(ofKind)) {
       if (shown.length === MaxItems || charactersCount > PAGE_CHARACTERS_MAX)
         return pageUpTo(shown.at(-1)?.key);
       shown.push(row);
-      charactersCount += charactersOf?.(row.item) ?? 0;
+      charactersCount += charactersOf(row.item);
     }
     after = rows.at(-1)?.key;
     if (rows.length < ROWS_AT_ONCE || after === undefined) return pageUpTo(undefined);
@@ -120,14 +123,22 @@ function invalidMarker(marker: string | undefined): AppError {
   return validationError(`Invalid Marker: ${marker}`);
 }
 
-/** Those of some rows that are within a path. */
-export function shownBelow<R extends { readonly path: string }>(
-  pathPrefix: string,
-  rows: readonly { readonly key: string; readonly record: R }[],
-): ShownRow<R>[] {
-  return rows.flatMap(({ key, record }) =>
-    record.path.startsWith(pathPrefix) ? [{ key, item: record }] : [],
-  );
+/** A list of stored things with a path, those within `pathPrefix`: what is written of each. */
+export function listBelow<K extends 'user' | 'group' | 'role'>(
+  { kind, pathPrefix }: { kind: K; pathPrefix: string },
+  xmlOf: (record: RecordOf<K>) => string,
+): RowsOfList<K, string> {
+  return {
+    kind,
+    prefix: identityKeys[kind](''),
+    show: (rows) =>
+      rows.flatMap(({ key, record }) =>
+        (record as RecordOf<'user' | 'group' | 'role'>).path.startsWith(pathPrefix)
+          ? [{ key, item: xmlOf(record) }]
+          : [],
+      ),
+    charactersOf: (xml) => xml.length,
+  };
 }
 
 /** The end of every list. */

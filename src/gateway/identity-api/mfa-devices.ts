@@ -276,37 +276,42 @@ const listVirtualMfaDevices = defineIamAction({
       {
         kind: 'mfa-device',
         prefix: identityKeys.mfaDevice(''),
-        show: (rows) =>
-          rows.flatMap(({ key, record }) => {
-            const status = record.enabled === undefined ? 'Unassigned' : 'Assigned';
-            return AssignmentStatus === 'Any' || AssignmentStatus === status ? [{ key, item: record }] : [];
-          }),
+        async show(rows) {
+          const shown = rows.filter(({ record: { enabled } }) => {
+            const status = enabled === undefined ? 'Unassigned' : 'Assigned';
+            return AssignmentStatus === 'Any' || AssignmentStatus === status;
+          });
+          const owners = shown.flatMap(({ record: { enabled } }) => enabled?.owner ?? []);
+          const users = await usersById(store, owners);
+          return shown.map(({ key, record }) => ({ key, item: deviceXml(context, record, users) }));
+        },
+        charactersOf: (xml) => xml.length,
       },
       page,
     );
-    const users = await usersById(
-      store,
-      items.flatMap(({ enabled }) => enabled?.owner ?? []),
-    );
-    const members = items.map((device) =>
-      [
-        xmlText('SerialNumber', serialOf(store, device)),
-        device.enabled === undefined
-          ? ''
-          : xmlElement('User', ownerXml(context, device.enabled.owner, users)),
-        device.enabled === undefined ? '' : xmlTime('EnableDate', device.enabled.atMs),
-      ].join(''),
-    );
-    return pageXml('VirtualMFADevices', members, next);
+    return pageXml('VirtualMFADevices', items, next);
   },
 });
+
+function deviceXml(
+  context: ActionContext,
+  device: MfaDeviceRecord,
+  users: ReadonlyMap<string, UserRecord>,
+): string {
+  const { enabled } = device;
+  const serial = xmlText('SerialNumber', serialOf(context.store, device));
+  if (enabled === undefined) return serial;
+  return (
+    serial + xmlElement('User', ownerXml(context, enabled.owner, users)) + xmlTime('EnableDate', enabled.atMs)
+  );
+}
 
 async function usersById(
   store: IdentityStore,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, UserRecord>> {
   const indices = await store.findAll('index', ids.map(identityKeys.id));
-  const users = await store.findAll(
+  const users = await store.lookAll(
     'user',
     indices.flatMap((index) => index?.to ?? []),
   );

@@ -2,7 +2,10 @@
 import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
+import type { IdentityStore } from '../../accounts/identity-store.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import { ACCOUNT_ACTIONS } from './account-settings.ts';
+import { listBelow, PAGE_CHARACTERS_MAX, pageOfRows } from './list-pages.ts';
 import { SIMULATION_ACTIONS } from './simulate.ts';
 
 const MiB = 1024 * 1024;
@@ -44,6 +47,41 @@ test('a crowd of pages of IAM has its share of memory, and none is refused', asy
   expect(world.heldBytes()).toBe(0);
 });
 
-test('what reads or is given many policies counts as a page does', () => {
-  for (const { name, isLarge } of SIMULATION_ACTIONS) expect(isLarge, name).toBe(true);
+test('what reads or is given many policies, or counts an account, counts as a page does', () => {
+  const summary = ACCOUNT_ACTIONS.filter(({ name }) => name === 'GetAccountSummary');
+  expect(summary).toHaveLength(1);
+  for (const { name, isLarge } of [...SIMULATION_ACTIONS, ...summary]) expect(isLarge, name).toBe(true);
+});
+
+test('a list keeps of its rows what it shows, and lets others go on between its looks', async () => {
+  let turns = 0;
+  const count = () => {
+    turns++;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const looks: number[] = [];
+  const user = (at: number) => ({
+    kind: 'user' as const,
+    name: `u${String(at).padStart(4, '0')}`,
+    path: at % 2 === 0 ? '/shown/' : '/',
+    inlinePolicies: [{ name: 'long', text: 'x'.repeat(65_536) }],
+  });
+  const store = {
+    async range({ after = 'user/', limit }: { after?: string; limit: number }) {
+      looks.push(turns);
+      const from = after === 'user/' ? 0 : Number(after.slice('user/u'.length)) + 1;
+      return Array.from({ length: limit }, (_, at) => ({
+        key: `user/${user(from + at).name}`,
+        record: user(from + at),
+      }));
+    },
+  } as unknown as IdentityStore;
+  const shown = listBelow({ kind: 'user', pathPrefix: '/shown/' }, ({ name }) => name.repeat(1000));
+  const { items, next } = await pageOfRows(store, shown, { Marker: undefined, MaxItems: 1000 });
+  clearImmediate(counting);
+  expect(new Set(looks).size).toBe(looks.length);
+  // Each has 5,000 characters, and one goes beyond the bound of a page.
+  expect(items).toHaveLength(Math.floor(PAGE_CHARACTERS_MAX / 5000) + 1);
+  expect(next).toBe(`user/u${String((items.length - 1) * 2).padStart(4, '0')}`);
 });

@@ -162,13 +162,21 @@ export async function withUsage(store: IdentityStore, policies: readonly Managed
   return policies.map((policy, at) => ({ policy, usage: must(usages[at], 'one for each') }));
 }
 
+function charactersOfPolicy({ description = '', tags }: ManagedPolicy): number {
+  return tags.reduce((count, { key, value }) => count + key.length + value.length, description.length);
+}
+
 interface PolicySection extends Section<Used> {
   /** Where the list goes on behind a policy. */
   keyOf(policy: ManagedPolicy): string;
 }
 
-/** The account's own policies. */
-export function ownPolicies(store: IdentityStore, isShown: (used: Used) => boolean): PolicySection {
+/** The account's own policies. `withTags`: a policy may have 20 KB of them. */
+export function ownPolicies(
+  store: IdentityStore,
+  isShown: (used: Used) => boolean,
+  { withTags }: { withTags: boolean },
+): PolicySection {
   const prefix = identityKeys.policy('');
   return {
     prefix,
@@ -180,10 +188,15 @@ export function ownPolicies(store: IdentityStore, isShown: (used: Used) => boole
           kind: 'policy',
           prefix,
           async show(rows) {
-            const policies = rows.map(({ record }) => ({ ...record, arn: arnOfPolicy(store, record) }));
+            const policies = rows.map(({ record }) => ({
+              ...record,
+              tags: withTags ? record.tags : [],
+              arn: arnOfPolicy(store, record),
+            }));
             const used = await withUsage(store, policies);
             return used.filter(isShown).map((item) => ({ key: identityKeys.policy(item.policy.name), item }));
           },
+          charactersOf: ({ policy }) => charactersOfPolicy(policy),
         },
         page,
       ),
@@ -221,7 +234,7 @@ const listPolicies = defineIamAction({
       return usage.attachedCount > 0 || !(OnlyAttached || PolicyUsageFilter === 'PermissionsPolicy');
     };
     const sections = [
-      ...(Scope === 'AWS' ? [] : [ownPolicies(store, isShown)]),
+      ...(Scope === 'AWS' ? [] : [ownPolicies(store, isShown, { withTags: false })]),
       ...(Scope === 'Local' ? [] : [readyMadePolicies(store, isShown)]),
     ];
     const { items, next } = await pageOfSections(sections, page);
@@ -410,7 +423,7 @@ const listEntitiesForPolicy = defineIamAction({
   access: policyTargets,
   async run({ PolicyArn: arn, EntityFilter, PathPrefix, PolicyUsageFilter, ...page }, { store }) {
     await requireManagedPolicy(store, arn);
-    const isShown = ({ kind, path }: PolicyHolder) =>
+    const isShown = ({ kind, path }: ShownHolder) =>
       path.startsWith(PathPrefix) && (EntityFilter === undefined || EntityFilter === HOLDER_LABELS[kind]);
     const sections = [
       ...(PolicyUsageFilter === 'PermissionsBoundary' ? [] : [identityKeys.attached(arn, '', '')]),
@@ -435,12 +448,14 @@ const listEntitiesForPolicy = defineIamAction({
   },
 });
 
+type ShownHolder = Pick<PolicyHolder, 'kind' | 'id' | 'name' | 'path'>;
+
 /** Those that an index of a policy leads to. */
 function holdersOf(
   store: IdentityStore,
   prefix: string,
-  isShown: (holder: PolicyHolder) => boolean,
-): Section<PolicyHolder> {
+  isShown: (holder: ShownHolder) => boolean,
+): Section<ShownHolder> {
   return {
     prefix,
     read: (page) =>
@@ -459,6 +474,7 @@ function holdersOf(
               return item !== undefined && isShown(item) ? [{ key, item }] : [];
             });
           },
+          charactersOf: ({ name, path }) => name.length + path.length,
         },
         page,
       ),
@@ -468,14 +484,16 @@ function holdersOf(
 async function findHolders(
   store: IdentityStore,
   keys: readonly string[],
-): Promise<ReadonlyMap<string, PolicyHolder>> {
-  const holders = new Map<string, PolicyHolder>();
+): Promise<ReadonlyMap<string, ShownHolder>> {
+  const holders = new Map<string, ShownHolder>();
   for (const kind of ['user', 'group', 'role'] as const) {
     const ofKind = keys.filter((key) => key.startsWith(`${kind}/`));
-    const records = await store.findAll(kind, ofKind);
+    const records = await store.lookAll(kind, ofKind);
     for (const [at, key] of ofKind.entries()) {
       const record = records[at];
-      if (record !== undefined) holders.set(key, record);
+      if (record === undefined) continue;
+      const { id, name, path } = record;
+      holders.set(key, { kind, id, name, path });
     }
   }
   return holders;

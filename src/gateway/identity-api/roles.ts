@@ -25,7 +25,7 @@ import {
   tagKeys,
   tags,
 } from './identity-parameters.ts';
-import { pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
+import { listBelow, pageOf, pageOfRows, pageXml } from './list-pages.ts';
 import { integer, required, text } from './parameter-rules.ts';
 import { encodeDocument, policyDocument, requireDocument } from './policy-documents.ts';
 import { holderTarget } from './policy-holders.ts';
@@ -160,18 +160,11 @@ const listRoles = defineIamAction({
   parameters: { PathPrefix: pathPrefix, ...paging },
   access: () => [ANY_RESOURCE],
   async run({ PathPrefix, ...page }, { store }) {
-    const { items, next } = await pageOfRows(
-      store,
-      {
-        kind: 'role',
-        prefix: identityKeys.role(''),
-        show: (rows) => shownBelow(PathPrefix, rows),
-        charactersOf: ({ trustPolicy }) => trustPolicy.length,
-      },
-      page,
+    const roles = listBelow({ kind: 'role', pathPrefix: PathPrefix }, (role) =>
+      roleXml(store, role, { isWhole: false }),
     );
-    const members = items.map((role) => roleXml(store, role, { isWhole: false }));
-    return pageXml('Roles', members, next);
+    const { items, next } = await pageOfRows(store, roles, page);
+    return pageXml('Roles', items, next);
   },
 });
 

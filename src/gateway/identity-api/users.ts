@@ -24,7 +24,7 @@ import {
   tags,
   userName,
 } from './identity-parameters.ts';
-import { pageEndXml, pageOf, pageOfRows, pageXml, shownBelow } from './list-pages.ts';
+import { listBelow, pageEndXml, pageOf, pageOfRows, pageXml } from './list-pages.ts';
 import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { xmlMembers, xmlTime } from './query-protocol.ts';
@@ -185,17 +185,11 @@ const listUsers = defineIamAction({
   parameters: { PathPrefix: pathPrefix, ...paging },
   access: () => [ANY_RESOURCE],
   async run({ PathPrefix, ...paged }, { store }) {
-    const { items, next } = await pageOfRows(
-      store,
-      {
-        kind: 'user',
-        prefix: identityKeys.user(''),
-        show: (rows) => shownBelow(PathPrefix, rows),
-      },
-      paged,
+    const users = listBelow({ kind: 'user', pathPrefix: PathPrefix }, (user) =>
+      userXml(store, user, { isWhole: false }),
     );
-    const users = items.map((user) => userXml(store, user, { isWhole: false }));
-    return pageXml('Users', users, next);
+    const { items, next } = await pageOfRows(store, users, paged);
+    return pageXml('Users', items, next);
   },
 });
 

@@ -17,7 +17,7 @@ function openReader() {
     },
     close: () => void done.push('close'),
   };
-  const state = {
+  const state: StateReader = {
     rows: async (addresses: readonly unknown[]) => {
       done.push(`rows ${addresses.length}`);
       return [];
@@ -27,6 +27,7 @@ function openReader() {
       return [];
     },
     cursor: () => cursor,
+    view: () => ({ ...state, close: () => void done.push('close') }),
   } as unknown as StateReader;
   const reader = readInTurns(state, async () => void done.push('turn'));
   return { reader, done };
@@ -47,6 +48,16 @@ test('a long scan takes a turn for each of its pages', async () => {
   await cursor.next(250);
   cursor.close();
   expect(done).toEqual(['seek 01', 'turn', 'next 250', 'turn', 'next 250', 'close']);
+});
+
+test('a view takes turns with what is read beside it', async () => {
+  const { reader, done } = openReader();
+  const view = reader.view();
+  await view.range({ ...BOUNDS, limit: 200 });
+  await reader.rows([{ table: TABLE, key: Buffer.of(1) }]);
+  await view.range({ ...BOUNDS, limit: 200 });
+  view.close();
+  expect(done).toEqual(['range 200', 'rows 1', 'turn', 'range 200', 'close']);
 });
 
 test('rows that cost more than others fill a turn the sooner', async () => {

@@ -7,10 +7,13 @@ const TURN_ROWS = 250;
 /** A read costs as much as so many rows, however few it gives. */
 const READ_ROWS = 4;
 
+/** Waits before a read of so many rows with which the query has taken its share. */
+type MayRead = (count: number) => Promise<void> | undefined;
+
 /** `state` for one query. `turn` is awaited before a read with which the query has taken its share. */
 export function readInTurns(state: StateReader, turn: () => Promise<void>): StateReader {
   let rows = 0;
-  const mayRead = (count: number): Promise<void> | undefined => {
+  const mayRead: MayRead = (count) => {
     rows += READ_ROWS + count;
     if (rows < TURN_ROWS) return undefined;
     rows = 0;
@@ -18,6 +21,19 @@ export function readInTurns(state: StateReader, turn: () => Promise<void>): Stat
   };
   return {
     ...state,
+    ...readsInTurns(state, mayRead),
+    view() {
+      const view = state.view();
+      return { ...view, ...readsInTurns(view, mayRead), close: () => view.close() };
+    },
+  };
+}
+
+function readsInTurns(
+  state: Pick<StateReader, 'rows' | 'range' | 'cursor'>,
+  mayRead: MayRead,
+): Pick<StateReader, 'rows' | 'range' | 'cursor'> {
+  return {
     async rows(addresses) {
       await mayRead(addresses.length);
       return state.rows(addresses);
