@@ -149,7 +149,7 @@ export function createPartnerLogins(deps: {
     const found = requireDone(await metadata.query(system, 'get-access-key', question));
     if (found.kind !== 'found' || !found.account.isRoot || found.accessKey.userId !== undefined)
       return undefined;
-    const who = `${accessKey} ${given.address}`;
+    const who = { group: accessKey, name: given.address };
     if (rootWaits.mustWait(who)) throw new AppError('AuthenticationLockout');
     const secret = deps.keyring.unwrap(found.accessKey.sealedSecret);
     // From the question whether it must wait to here nothing else runs: guesses that are sent at once are counted one by one.

@@ -1,8 +1,9 @@
 // Who fails again and again has to wait, twice as long after each failure (RFC 4226 7.3). In memory, of this gateway alone.
 import { BoundedMap } from './bounded-map.ts';
 
-/** Names that are remembered. */
-const NAMES_MAX = 10_000;
+/** Groups that are remembered, and names of each: those of one group push out none of another's. */
+const GROUPS_MAX = 5000;
+const NAMES_MAX = 200;
 
 interface Failures {
   readonly count: number;
@@ -13,13 +14,19 @@ interface Failures {
 /** Of secrets that people choose or type: five guesses, then 30 s, and an hour in the end. */
 export const SECRET_WAITS = { freeCount: 5, firstWaitMs: 30_000, waitMaxMs: 3_600_000 } as const;
 
+/** Who tries, among those (of an account, of a key) who may make each other forgotten. */
+export interface FailureName {
+  readonly group: string;
+  readonly name: string;
+}
+
 export interface FailureWaits {
   /** Whether nothing may be tried in this name now. */
-  mustWait(name: string): boolean;
+  mustWait(who: FailureName): boolean;
   /** One more failure. */
-  note(name: string): void;
+  note(who: FailureName): void;
   /** A success ends the waits of the name. */
-  forget(name: string): void;
+  forget(who: FailureName): void;
 }
 
 /** `freeCount`: the failure with which waits begin. */
@@ -30,7 +37,7 @@ export function createFailureWaits(options: {
   waitMaxMs: number;
 }): FailureWaits {
   const { clock, freeCount, firstWaitMs, waitMaxMs } = options;
-  const failures = new BoundedMap<string, Failures>(NAMES_MAX);
+  const groups = new BoundedMap<string, BoundedMap<string, Failures>>(GROUPS_MAX);
 
   function waitMs(count: number): number {
     const over = count - freeCount;
@@ -38,14 +45,16 @@ export function createFailureWaits(options: {
   }
 
   return {
-    mustWait(name) {
-      const before = failures.get(name);
+    mustWait({ group, name }) {
+      const before = groups.get(group)?.get(name);
       return before !== undefined && clock.monotonicMs() < before.untilMs;
     },
-    note(name) {
+    note({ group, name }) {
+      const failures = groups.get(group) ?? new BoundedMap<string, Failures>(NAMES_MAX);
+      groups.set(group, failures);
       const count = (failures.get(name)?.count ?? 0) + 1;
       failures.set(name, { count, untilMs: clock.monotonicMs() + waitMs(count) });
     },
-    forget: (name) => failures.delete(name),
+    forget: ({ group, name }) => groups.get(group)?.delete(name),
   };
 }

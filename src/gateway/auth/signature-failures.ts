@@ -26,15 +26,15 @@ export function createSignatureFailures({ clock }: { clock: ClockPort }): Signat
 
   return {
     judge({ accessKey, address }, verify) {
-      const name = `${accessKey} ${address}`;
-      if (waits.mustWait(name)) throw new AppError('AuthenticationLockout');
+      const who = { group: accessKey, name: address };
+      if (waits.mustWait(who)) throw new AppError('AuthenticationLockout');
       try {
         verify();
       } catch (error) {
-        waits.note(name);
+        waits.note(who);
         throw error;
       }
-      waits.forget(name);
+      waits.forget(who);
     },
   };
 }

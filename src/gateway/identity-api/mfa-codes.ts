@@ -49,7 +49,7 @@ export function createMfaCodes(
 
   return {
     async verify({ accountId, serial, code, owner }) {
-      const who = `${accountId}/${owner}`;
+      const who = { group: accountId, name: owner };
       if (waits.mustWait(who)) return 'wrong';
       // Counted before it is known: many that are sent at once have no more guesses than if they came one after the other.
       waits.note(who);

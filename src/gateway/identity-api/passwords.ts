@@ -141,7 +141,7 @@ export function createPasswords({
     isSame: (accountId, given) => compare([accountId], given),
     async verify({ accountId, userId, address }, given) {
       const path = address === undefined ? [accountId] : [accountId, `${accountId} ${address}`];
-      const who = [...path, userId].join('/');
+      const who = { group: accountId, name: [...path, userId].join('/') };
       if (failures.mustWait(who)) throw new AppError('AuthenticationLockout');
       // What is not compared is no guess.
       requirePlace(path);
