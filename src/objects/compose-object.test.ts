@@ -166,6 +166,49 @@ describe('limits', () => {
   });
 });
 
+test('many pieces count in the memory for bodies from before they are read until all is done; few do not', async () => {
+  const world = await openObjectWorld();
+  await putAll(world, [10, 20]);
+  const found = await world.find('0');
+  const { manifest } = found.version;
+  const [segment] = manifest.kind === 'direct' ? manifest.segments : [];
+  if (manifest.kind !== 'direct' || segment === undefined) throw new Error(manifest.kind);
+  const segments = Array.from({ length: 1000 }, () => segment);
+  const version = { ...found.version, sizeBytes: 10_000, manifest: { ...manifest, segments } };
+  const component = { bucket: world.bucket(), key: '0' as ObjectKey, found: { ...found, version } };
+  await compose(world, 'paged', [], { components: [component] });
+  expect((await world.find('paged')).version.manifest).toMatchObject({ kind: 'paged', segmentCount: 1000 });
+  const taken: number[] = [];
+  let isHeld = false;
+  const withMemory: NonNullable<ComposeObject['withMemory']> = async (sizeBytes, work) => {
+    taken.push(sizeBytes);
+    isHeld = true;
+    const done = await work();
+    isHeld = false;
+    return done;
+  };
+  const seen: [name: string, isHeld: boolean][] = [];
+  const calls = {
+    ...world.calls,
+    query: (...query: Parameters<typeof world.calls.query>) => {
+      seen.push([query[1], isHeld]);
+      return world.calls.query(...query);
+    },
+    execute: (...command: Parameters<typeof world.calls.execute>) => {
+      seen.push([command[1], isHeld]);
+      return world.calls.execute(...command);
+    },
+  } as typeof world.calls;
+  await compose(world, 'many', ['paged', 'paged', '1'], { withMemory, calls });
+  expect(taken).toHaveLength(1);
+  expect(taken[0]).toBeGreaterThanOrEqual(2001 * 1024);
+  expect(seen).toContainEqual(['get-manifest-pages', true]);
+  expect(seen).toContainEqual(['compose-version', true]);
+  expect(seen.filter(([, held]) => !held)).toEqual([]);
+  await compose(world, 'few', ['0', '1'], { withMemory });
+  expect(taken).toHaveLength(1);
+});
+
 test('CRCs of whole objects are combined; other checksums are left out', async () => {
   const world = await openObjectWorld();
   const bodies = [randomBytes(1000), randomBytes(CHUNK_BYTES + 1)];

@@ -26,6 +26,10 @@ import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
 
 /** Composing this many segments takes a millisecond or two. */
 const SHORT_SEGMENTS_MAX = 500;
+/** Of a segment with the use of its blob, as they are read, with links of their own, and on their way to the shard. */
+const SEGMENT_MEMORY_BYTES = 1024;
+/** Compositions of so few segments count nothing. */
+const UNCOUNTED_SEGMENTS_MAX = 64;
 
 type Version = CommandOf<'compose-version'>['version'];
 
@@ -34,28 +38,52 @@ type Version = CommandOf<'compose-version'>['version'];
  * component is deleted meanwhile, IdempotencyParameterMismatch, PreconditionFailed.
  */
 export async function composeObject(path: DataPath, input: ComposeObject): Promise<Written> {
-  const { calls, bucket } = input;
-  const shard = bucket.homeShard;
   let { components } = input;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
-    const version = versionOf(path, input, components);
-    const body = await bodyOf(path, input, components);
-    if (body !== undefined) {
-      // Linking, granting and laying out thousands of segments blocks the thread for a while.
-      if (body.segments.length > SHORT_SEGMENTS_MAX) await input.turn?.();
-      const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
-      const relinked = relink(body, linkId);
-      const blobIds = relinked.uses.map(({ blobId }) => blobId);
-      const claimed = await claimLinks({ calls, shard, linkId, blobIds });
-      if (claimed.kind === 'claimed') {
-        const data = { births: [], links: claimed.links };
-        const outcome = await commit(input, { version, body: relinked, data });
-        if (outcome !== undefined) return composedAnswer(outcome);
-      }
-    }
+    const attempted = components;
+    const work = () => composeOnce(path, input, attempted);
+    const count = sum(components.map(segmentsMaxOf));
+    const outcome =
+      count <= UNCOUNTED_SEGMENTS_MAX || input.withMemory === undefined
+        ? await work()
+        : await input.withMemory(Math.min(count, LIMITS.composeSegmentsMax) * SEGMENT_MEMORY_BYTES, work);
+    if (outcome !== undefined) return composedAnswer(outcome);
     components = await Promise.all(components.map((component) => readAgain(input, component)));
   }
   throw new AppError('ServiceUnavailable');
+}
+
+/** As many as its manifest may have: pages are not read yet. */
+function segmentsMaxOf({ found: { version } }: CopyFrom): number {
+  const { manifest } = version;
+  if (manifest.kind === 'direct') return manifest.segments.length;
+  return manifest.pages.length * LIMITS.manifestPageSegments + (manifest.tail?.segments.length ?? 0);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+/** Undefined: data is gone, or the claims are too old; look again. */
+async function composeOnce(
+  path: DataPath,
+  input: ComposeObject,
+  components: readonly CopyFrom[],
+): Promise<ComposedVersion | undefined> {
+  const { calls, bucket } = input;
+  const shard = bucket.homeShard;
+  const version = versionOf(path, input, components);
+  const body = await bodyOf(path, input, components);
+  if (body === undefined) return undefined;
+  // Linking, granting and laying out thousands of segments blocks the thread for a while.
+  if (body.segments.length > SHORT_SEGMENTS_MAX) await input.turn?.();
+  const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
+  const relinked = relink(body, linkId);
+  const blobIds = relinked.uses.map(({ blobId }) => blobId);
+  const claimed = await claimLinks({ calls, shard, linkId, blobIds });
+  if (claimed.kind !== 'claimed') return undefined;
+  const data = { births: [], links: claimed.links };
+  return commit(input, { version, body: relinked, data });
 }
 
 /** Undefined: the data is gone, or the claims are too old; look again. */

@@ -168,6 +168,8 @@ export interface ComposeObject {
   token?: IdempotencyToken | undefined;
   /** Awaited before thousands of segments are put together. Default: no wait. */
   turn?(): Promise<void>;
+  /** Does the work while so much counts in the memory for bodies. Default: at once. */
+  withMemory?<T>(sizeBytes: number, work: () => Promise<T>): Promise<T>;
 }
 
 export interface AppendObject {

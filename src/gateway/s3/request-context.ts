@@ -367,6 +367,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     lifecycleDayMs: deps.lifecycleDayMs,
     record,
     signal: () => exchange.signal,
+    withMemory: (sizeBytes, work) => deps.objects.withMemory({ sizeBytes, tenant: exchange.tenant }, work),
     turn: () => deps.turns.take({ owner: exchange.tenant.account, work: 'listings' }),
     beginDigest() {
       return deps.digests.begin(this.bucket().record.owner);

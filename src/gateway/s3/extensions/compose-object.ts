@@ -112,6 +112,7 @@ export const composeObject = defineOperation({
       ...(conditions && { conditions }),
       token: asked,
       turn: context.turn,
+      withMemory: context.withMemory,
     });
     return answer(context, made, written);
   },
