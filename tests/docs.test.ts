@@ -356,9 +356,9 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
 of bodies, an eighth of memory.bodyBuffer at most. So 7 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
-So it is with pages of lists of IAM, simulations and lists of context keys (identityPageMemoryBytes each), with answers of /api/v1 to
-GETs (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB) and
-compositions (1 KiB a piece). Users and roles with more than 64 KiB of policies are read two at a time of an account, eight of all.
+So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
+(managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts
+(4 KiB a part), compositions (1 KiB a piece). Users and roles with more than 64 KiB of policies: two at a time of an account, of all eight.
 
 ## How tenants share
 

@@ -98,5 +98,6 @@ test('all lists of what may be long, or many, count what they take', () => {
     'ListObjectVersions',
     'ListObjects',
     'ListObjectsV2',
+    'ListParts',
   ]);
 });

@@ -13,6 +13,9 @@ import { abortHeaders } from '../request/lifecycle-headers.ts';
 import { s3Document } from '../request/vendor.ts';
 import { identityXml } from '../xml/list-xml.ts';
 
+/** Memory of a part with its checksum while the page is read and made, about. */
+const LISTED_PART_BYTES = 4096;
+
 export const listParts = defineOperation({
   name: 'ListParts',
   match: { method: 'GET', on: 'object', query: ['uploadId'] },
@@ -33,6 +36,7 @@ export const listParts = defineOperation({
     };
   },
   access: ({ resource }) => [['s3:ListMultipartUploadParts', resource]],
+  memoryBytes: ({ max }) => max * LISTED_PART_BYTES,
   async run(context, { bucket, key, resource, uploadId, max, after, customerKey }) {
     const { homeShard, believed } = context.bucket();
     const { value } = await context.metadata.query({ shard: homeShard, bucket: believed }, 'list-parts', {
