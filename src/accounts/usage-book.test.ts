@@ -257,7 +257,7 @@ test('the present of few accounts is read at once, however many lists ask for it
   let underWay = 0;
   let most = 0;
   const counted: typeof world.shards.query = async (...asked) => {
-    if (asked[1] !== 'list-current-usages') return world.shards.query(...asked);
+    if (asked[1] !== 'sum-current-usages') return world.shards.query(...asked);
     most = Math.max(most, ++underWay);
     try {
       await nextTurn();
@@ -272,5 +272,5 @@ test('the present of few accounts is read at once, however many lists ask for it
   const lists = await Promise.all([1, 2, 3].map(() => book.list(customers, {}, PAGE)));
   expect(lists.map(({ total }) => total)).toEqual([12, 12, 12]);
   // Four accounts, each in two shards.
-  expect(most).toBeLessThanOrEqual(8);
+  expect([most > 0, most <= 8]).toEqual([true, true]);
 });

@@ -83,6 +83,7 @@ const COUNTED_ACCOUNTS_MAX = 1000;
 const SEARCHED_RECORDS = 2000;
 /** Records that are read at once for one list: the present of an account asks all shards. */
 const READ_AT_ONCE = 4;
+const NO_PAGE: PageOf<UsageDay> = { items: [], total: 0 };
 const NOTHING_STORED: StoredFigures = { activeBytes: 0, deletedBytes: 0 };
 
 export function usageId(customerId: number, day: number): number {
@@ -150,22 +151,23 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
     const { bucketNumber } = filter;
     const ofNumber = bucketNumber === undefined ? {} : { bucketNumber };
     const isNow = today() >= (filter.fromDay ?? 0) && today() <= (filter.toDay ?? Number.MAX_SAFE_INTEGER);
+    const isWanted = (usage: UsageDay) => usage.bucketId !== undefined && matches(usage, filter);
     const fresh = isNow
-      ? (await usages.current(accountId, { asker, withoutRecordOf: closedDay, ...ofNumber })).filter(
-          (usage) => usage.bucketId !== undefined && matches(usage, filter),
-        )
-      : [];
+      ? await usages.current(accountId, { page, asker, isWanted, withoutRecordOf: closedDay, ...ofNumber })
+      : NO_PAGE;
     if (bucketNumber !== undefined) {
       const found = fromDay > toDay ? [] : await usages.byBucket(accountId, { fromDay, toDay, ...ofNumber });
       const closed = found.filter((usage) => matches(usage, filter)).sort(byNewest);
-      return { items: sliceOf([...fresh, ...closed], page), total: fresh.length + closed.length };
+      const fromAt = Math.max(0, (page.page - 1) * page.size - fresh.total);
+      const rest = closed.slice(fromAt, fromAt + page.size - fresh.items.length);
+      return { items: [...fresh.items, ...rest], total: fresh.total + closed.length };
     }
     const counts = await countsOf(customer, closedDay);
     const days = descending(fromDay, toDay).filter((day) => counts.has(day));
     if (filter.name !== undefined) return search(accountId, { fresh, days, counts, filter, page });
-    const total = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), fresh.length);
-    const items = sliceOf(fresh, page);
-    let skipped = Math.max(0, (page.page - 1) * page.size - fresh.length);
+    const total = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), fresh.total);
+    const items = [...fresh.items];
+    let skipped = Math.max(0, (page.page - 1) * page.size - fresh.total);
     for (const day of days) {
       if (items.length >= page.size) break;
       const count = counts.get(day) ?? 0;
@@ -182,7 +184,7 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
   async function search(
     accountId: AccountId,
     asked: {
-      fresh: readonly UsageDay[];
+      fresh: PageOf<UsageDay>;
       days: readonly number[];
       counts: ReadonlyMap<number, number>;
       filter: BucketUsageFilter;
@@ -190,8 +192,8 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
     },
   ): Promise<PageOf<UsageDay>> {
     const { fresh, counts, filter, page } = asked;
-    const items = sliceOf(fresh, page);
-    let total = fresh.length;
+    const items = [...fresh.items];
+    let total = fresh.total;
     const note = (usage: UsageDay) => {
       if (!matches(usage, filter)) return;
       if (total >= (page.page - 1) * page.size && items.length < page.size) items.push(usage);
@@ -332,10 +334,6 @@ function matches(
   if (bucketId === undefined) return false;
   if (name !== undefined && !bucketName.includes(name.toLowerCase())) return false;
   return bucketNumber === undefined || bucketNumberOf(bucketId) === bucketNumber;
-}
-
-function sliceOf<T>(items: readonly T[], { page, size }: Page): T[] {
-  return items.slice((page - 1) * size, page * size);
 }
 
 function bucketUsage(usage: UsageDay): BucketUsage[] {

@@ -51,6 +51,55 @@ test('records of many buckets of one day are in order, and are read and put toge
   expect(turns).toBeGreaterThanOrEqual(count / PAGE + count / 1000 - 1);
 });
 
+test('of a present with very many buckets a page is kept, whatever shards it is of, and shards make the sum', async () => {
+  const perShard = 4000;
+  const wanted = Array.from({ length: SHARDS }, (_, shard) => perShard - 2 * shard);
+  const idOf = (shard: number, at: number) => `${shard}${at.toString(16).padStart(15, '0')}` as BucketId;
+  const days: number[] = [];
+  const figures = METERED.map(() => 1);
+  const metadata = {
+    shardCount: SHARDS,
+    query: async (
+      { shard }: { shard: number },
+      name: string,
+      { after, limit }: { after?: BucketId; limit: number },
+    ) => {
+      const from = after === undefined ? 0 : Number.parseInt(after.slice(1), 16) + 1;
+      const count = Math.min(limit, (wanted[shard] ?? 0) - from);
+      const next = count === limit && { next: idOf(shard, from + count - 1) };
+      if (name === 'sum-current-usages')
+        return { kind: 'done', value: { figures: figures.map((one) => one * count), count, ...next } };
+      days.push(count);
+      const found = Array.from({ length: count }, (_, at): BucketDay => {
+        const bucketId = idOf(shard, from + at);
+        return { bucketId, bucketName: 'bucket' as BucketName, day: DAY, figures };
+      });
+      return { kind: 'done', value: { day: DAY, days: found, ...next } };
+    },
+  } as unknown as MetadataPort;
+  const usages = createUsages(metadata, createManualClock(0));
+  const total = wanted.reduce((sum, count) => sum + count);
+  const all = wanted.flatMap((count, shard) => Array.from({ length: count }, (_, at) => idOf(shard, at)));
+  for (const page of [1, 5, 12, 13]) {
+    const found = await usages.current(ACCOUNT, { page: { page, size: 1000 } });
+    expect(found.items.map(({ bucketId }) => bucketId)).toEqual(all.slice((page - 1) * 1000, page * 1000));
+    expect(found.total).toBe(total);
+  }
+  const isWanted = ({ bucketId = '' }: { bucketId?: string }) => bucketId.endsWith('0');
+  const some = await usages.current(ACCOUNT, { page: { page: 2, size: 400 }, isWanted });
+  const ends = all.filter((bucketId) => bucketId.endsWith('0'));
+  expect([some.total, some.items.map(({ bucketId }) => bucketId)]).toEqual([
+    ends.length,
+    ends.slice(400, 800),
+  ]);
+  // No answer has more than 200.
+  expect(Math.max(...days)).toBe(200);
+  days.length = 0;
+  expect(await usages.currentOf(ACCOUNT)).toMatchObject({ objects: total, headCalls: total });
+  expect(days).toEqual([]);
+  expect(await usages.currentOf(ACCOUNT, undefined, isWanted)).toMatchObject({ objects: ends.length });
+});
+
 test('while a shard does not answer, who asks for the present waits for his own questions alone, and so long at most', async () => {
   const silent = Promise.withResolvers<void>();
   const asked: AccountId[] = [];
@@ -59,7 +108,7 @@ test('while a shard does not answer, who asks for the present waits for his own 
     async query(_envelope: object, _name: string, { accountId }: { accountId: AccountId }) {
       asked.push(accountId);
       if (accountId === ACCOUNT) await silent.promise;
-      return { kind: 'done', value: { days: [] }, timeMs: 0 };
+      return { kind: 'done', value: { figures: [], count: 0 }, timeMs: 0 };
     },
   } as unknown as MetadataPort;
   const clock = createManualClock(0);

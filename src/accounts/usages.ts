@@ -3,23 +3,13 @@ import { createFairTurns } from '../base/async/fair-turns.ts';
 import type { Steps } from '../base/async/steps.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, QueryOf, ResultOf } from '../ports/metadata/port.ts';
-import type { BucketDay, MeteredBucket, UsagePlace } from '../ports/metadata/usage.ts';
-import { AT, isAccountTraffic, METERED } from '../types/metered.ts';
+import type { MeteredBucket, UsagePlace } from '../ports/metadata/usage.ts';
 import type { AccountId, BucketId } from '../types/names.ts';
 import { requireDone } from '../types/require-done.ts';
-import {
-  DAY_MS,
-  METERED_NOTHING,
-  type UsageDay,
-  type UsageFigures,
-  type UsageReader,
-} from '../types/usage.ts';
-import { type Asker, createPresentPlaces, OPERATORS } from './present-places.ts';
+import { METERED_NOTHING, type UsageDay, type UsageFigures, type UsageReader } from '../types/usage.ts';
+import { createPresentUsages, type PresentUsages } from './present-usages.ts';
+import { addFigures, figuresIn, usageDay } from './usage-days.ts';
 
-/** Buckets of one page of the present. */
-const PAGE = 1000;
-/** A page that has so many, and is the only one, takes no turn of the loop. */
-const SMALL_PAGE = 20;
 /** Accounts of one page of a walk over all accounts. */
 const STORED_PAGE = 1000;
 /** Records that are put in order in one turn of the loop. */
@@ -37,16 +27,15 @@ export interface DayRange {
   toDay: number;
 }
 
-interface CurrentOptions {
-  /** Default an operator. */
-  asker?: Asker;
-  withoutRecordOf?: number;
-  bucketNumber?: number;
-}
-
-export interface Usages extends UsageReader {
-  /** Of each bucket and closed day, in order of days and buckets. With a number of those buckets alone: no others are read. */
-  byBucket(accountId: AccountId, range: DayRange & { bucketNumber?: number }): Promise<UsageDay[]>;
+export interface Usages extends UsageReader, PresentUsages {
+  /**
+   * Of each bucket and closed day, in order of days and buckets. With a number of those buckets alone: no others are read; with
+   * `isWanted` no others are kept.
+   */
+  byBucket(
+    accountId: AccountId,
+    which: DayRange & { bucketNumber?: number; isWanted?(usage: UsageDay): boolean },
+  ): Promise<UsageDay[]>;
   /** Of each bucket on a closed day, in order of buckets, behind `after`. `wanted`: about how many will be asked for. */
   walkDay(
     accountId: AccountId,
@@ -56,13 +45,6 @@ export interface Usages extends UsageReader {
   countByBucket(accountId: AccountId, range: DayRange): Promise<Map<number, number>>;
   /** Of accounts, each with days of its own, without order: faster than `byAccount` for many accounts. */
   sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]>;
-  /**
-   * Of each bucket, and of requests without one, as it is now: in a record of today that is not closed.
-   * `withoutRecordOf`: only of buckets without a record of that closed day or an earlier one. `bucketNumber`: as above.
-   */
-  current(accountId: AccountId, options?: CurrentOptions): Promise<UsageDay[]>;
-  /** The same of the whole account. */
-  currentOf(accountId: AccountId, asker?: Asker): Promise<UsageFigures>;
   /** Of all accounts on a closed day, by those that have records. */
   totals(day: number): Promise<Map<AccountId, UsageFigures>>;
 }
@@ -81,12 +63,16 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
     return { days: days.filter(isOfBucket), next: page.next };
   }
 
-  async function listOf(shard: number, query: QueryOf<'list-usages'>) {
+  async function listOf(
+    shard: number,
+    query: QueryOf<'list-usages'>,
+    isWanted: (usage: UsageDay) => boolean = () => true,
+  ) {
     const found: UsageDay[] = [];
     let after: UsagePlace | undefined;
     do {
       const page = await pageOf(shard, { ...query, ...(after !== undefined && { after }) });
-      for (const usage of page.days) found.push(usage);
+      for (const usage of page.days) if (isWanted(usage)) found.push(usage);
       after = page.next;
     } while (after !== undefined);
     return found;
@@ -130,36 +116,6 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
     }
   }
 
-  const presents = createPresentPlaces(clock);
-
-  function current(accountId: AccountId, { asker = OPERATORS, ...which }: CurrentOptions = {}) {
-    return presents.within(asker, async () => {
-      await turns.take(turnOf(accountId));
-      return await readCurrent(accountId, which);
-    });
-  }
-
-  async function readCurrent(
-    accountId: AccountId,
-    which: Omit<CurrentOptions, 'asker'>,
-  ): Promise<UsageDay[]> {
-    const walk = async (shard: number) => {
-      const found: UsageDay[] = [];
-      let after: BucketId | undefined;
-      do {
-        const query = { accountId, limit: PAGE, ...which, ...(after !== undefined && { after }) };
-        const page: ResultOf<'list-current-usages'> = requireDone(
-          await metadata.query({ shard }, 'list-current-usages', query),
-        );
-        if (page.days.length > SMALL_PAGE || page.next !== undefined) await turns.take(turnOf(accountId));
-        found.push(...page.days.map((day) => usageDay(accountId, day, { isClosed: false })));
-        after = page.next;
-      } while (after !== undefined);
-      return found;
-    };
-    return (await Promise.all(shards.map(walk))).flat();
-  }
-
   async function sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]> {
     const found = new Map<string, UsageDay>();
     const ask = async (shard: number, some: typeof of) =>
@@ -177,8 +133,9 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
   }
 
   return {
-    async byBucket(accountId, range) {
-      const lists = await Promise.all(shards.map((shard) => listOf(shard, { accountId, ...range })));
+    async byBucket(accountId, { isWanted, ...range }) {
+      const query = { accountId, ...range };
+      const lists = await Promise.all(shards.map((shard) => listOf(shard, query, isWanted)));
       return turns.finish(turnOf(accountId), merged(lists));
     },
     walkDay,
@@ -203,9 +160,7 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
       return total;
     },
     sums,
-    current,
-    currentOf: async (accountId, asker = OPERATORS) =>
-      (await current(accountId, { asker })).reduce<UsageFigures>(addFigures, METERED_NOTHING),
+    ...createPresentUsages(metadata, { clock, takeTurn: (accountId) => turns.take(turnOf(accountId)) }),
     async totals(day) {
       const total = new Map<AccountId, UsageFigures>();
       const walk = async (shard: number) => {
@@ -224,36 +179,8 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
   };
 }
 
-function usageDay(accountId: AccountId, found: BucketDay, { isClosed }: { isClosed: boolean }): UsageDay {
-  const { day, figures, deletedDay } = found;
-  const bucket = !isAccountTraffic({ accountId, ...found }) && {
-    bucketId: found.bucketId,
-    bucketName: found.bucketName,
-  };
-  return {
-    ...figuresIn(figures),
-    day,
-    accountId,
-    ...bucket,
-    isClosed,
-    ...(deletedDay !== undefined && { bucketDeletedAtMs: deletedDay * DAY_MS }),
-  };
-}
-
-function figuresIn(figures: readonly number[]): UsageFigures {
-  const named = Object.fromEntries(METERED.map((field) => [field, figures[AT[field]] ?? 0]));
-  return { ...METERED_NOTHING, ...named };
-}
-
 function isOfBucket({ bucketId }: UsageDay): boolean {
   return bucketId !== undefined;
-}
-
-export function addFigures(sums: UsageFigures, more: UsageFigures): UsageFigures {
-  const fields = Object.keys(METERED_NOTHING) as (keyof UsageFigures)[];
-  return Object.fromEntries(
-    fields.map((field) => [field, sums[field] + more[field]]),
-  ) as unknown as UsageFigures;
 }
 
 /** Lists in order of days and buckets as one of them. */

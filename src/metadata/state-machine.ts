@@ -162,6 +162,7 @@ import {
   listOpenUsage,
   listUnmetered,
   listUsages,
+  sumCurrentUsages,
 } from './usage/list-usages.ts';
 import { recountAccount, recountUsage } from './usage/recount-usage.ts';
 import { countUsages, sumDay, sumUsages } from './usage/sum-usages.ts';
@@ -434,6 +435,7 @@ const queries: Omit<Queries, AskRules> = {
   'count-usages': countUsages,
   'sum-day': sumDay,
   'list-current-usages': listCurrentUsages,
+  'sum-current-usages': sumCurrentUsages,
   'get-usage-closed': getUsageClosed,
   'recount-usage': recountUsage,
   'recount-account': recountAccount,

@@ -53,8 +53,10 @@ function scripted(answers: Reply<unknown>['kind'][]) {
   return { sent, execute };
 }
 
+const PAGE = { page: { page: 1, size: 100 } };
+
 const metered = async ({ shards, clock }: MetadataShards) =>
-  (await createUsages(shards, clock).current(OWNER)).map(
+  (await createUsages(shards, clock).current(OWNER, PAGE)).items.map(
     ({ bucketId, putCalls, uploadBytes, downloadBytes, wroteBytes }) => ({
       bucketId,
       putCalls,
@@ -162,5 +164,6 @@ test('requests about no bucket, and those about one that is gone, count for the 
     { bucketId: BUCKET, putCalls: 0, uploadBytes: 0, downloadBytes: 0, wroteBytes: 0 },
     { bucketId: undefined, putCalls: 2, uploadBytes: 20, downloadBytes: 2, wroteBytes: 18 },
   ]);
-  expect(await createUsages(world.shards, world.clock).current('000000000002' as AccountId)).toEqual([]);
+  const present = createUsages(world.shards, world.clock);
+  expect(await present.currentOf('000000000002' as AccountId)).toBeUndefined();
 });

@@ -4,8 +4,8 @@ import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { BucketDay } from '../../ports/metadata/usage.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { dayOf, firstBucketId, isAccountTraffic } from '../../types/metered.ts';
-import type { BucketId, BucketName } from '../../types/names.ts';
+import { add, dayOf, firstBucketId, isAccountTraffic } from '../../types/metered.ts';
+import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import { bucketCodec } from '../../types/records/rows.ts';
 import { usageRecordCodec, usageStateCodec } from '../../types/records/usage-record.ts';
 import { COUNTER } from '../schema/counters.ts';
@@ -99,51 +99,84 @@ async function listOfNumber(
 }
 
 export const listCurrentUsages: QuerySpec<QueryOf<'list-current-usages'>, ResultOf<'list-current-usages'>> = {
-  async run({ accountId, after, limit, withoutRecordOf, bucketNumber }, state, { nowMs, shard }) {
-    const today = dayOf(nowMs);
-    const account = u48(Number(accountId));
-    const [firstId, nextId] =
-      bucketNumber === undefined ? [] : [0, 1].map((by) => firstBucketId(bucketNumber + by));
-    if (bucketNumber !== undefined && firstId === undefined) return { day: today, days: [] };
-    const from = after ?? firstId;
-    const first = from === undefined ? account : concatBytes(account, fromHex(from));
-    const gte = after === undefined ? first : behind(first);
-    const lt = concatBytes(account, nextId === undefined ? TABLE_END : fromHex(nextId));
-    const rows = await state.range({ table: TABLES.usageStates, gte, lt, limit });
-    const days: BucketDay[] = [];
-    for (const { key, value } of rows) {
-      const { bucketId } = readUsageStateKey(key);
-      const { closedDay, sums, deletedDay, orphaned } = usageStateCodec.decode(value);
-      if (withoutRecordOf !== undefined) {
-        const recordDay = Math.min(closedDay, withoutRecordOf);
-        const hasNone = recordDay < 0;
-        const [record] = hasNone
-          ? []
-          : await state.rows([usageRecordRow({ accountId, bucketId }, recordDay)]);
-        if (record !== undefined) continue;
-      }
-      const open = Array.from({ length: Math.max(0, today - closedDay) }, (_, at) =>
-        COUNTER.dayUsage(bucketId, closedDay + 1 + at),
-      );
-      const deltas = await state.vectors(open);
-      const [row] = await state.rows([bucketRow(bucketId)]);
-      if (row === undefined && !isAccountTraffic({ accountId, bucketId })) continue;
-      // As it was at the end of the last day that is closed.
-      const measures = measuresFor(orphaned, { day: closedDay, shard });
-      const figures = figuresOf(deltas.reduce(storedAfter, sums), deltas.at(-1) ?? [], measures);
-      const bucketName = row === undefined ? ('' as BucketName) : bucketCodec.decode(row).name;
-      days.push({
-        bucketId,
-        bucketName,
-        day: today,
-        figures,
-        ...(deletedDay !== undefined && { deletedDay }),
-      });
-    }
-    const last = rows.length < limit ? undefined : rows.at(-1);
-    return { day: today, days, ...(last && { next: readUsageStateKey(last.key).bucketId }) };
+  async run(query, state, { nowMs, shard }) {
+    const day = dayOf(nowMs);
+    const { days, next } = await readPresent(query, state, { day, shard });
+    return { day, days, ...(next && { next }) };
   },
 };
+
+export const sumCurrentUsages: QuerySpec<QueryOf<'sum-current-usages'>, ResultOf<'sum-current-usages'>> = {
+  async run(query, state, { nowMs, shard }) {
+    const { days, next } = await readPresent(query, state, { day: dayOf(nowMs), shard });
+    const figures: number[] = [];
+    for (const one of days) for (const [at, figure] of one.figures.entries()) add(figures, at, figure);
+    return { figures, count: days.length, ...(next && { next }) };
+  },
+};
+
+async function readPresent(
+  { accountId, after, limit, withoutRecordOf, bucketNumber }: QueryOf<'list-current-usages'>,
+  state: StateReader,
+  { day, shard }: { day: number; shard: number },
+): Promise<{ days: BucketDay[]; next?: BucketId }> {
+  const account = u48(Number(accountId));
+  const [firstId, nextId] =
+    bucketNumber === undefined ? [] : [0, 1].map((by) => firstBucketId(bucketNumber + by));
+  if (bucketNumber !== undefined && firstId === undefined) return { days: [] };
+  const from = after ?? firstId;
+  const first = from === undefined ? account : concatBytes(account, fromHex(from));
+  const gte = after === undefined ? first : behind(first);
+  const lt = concatBytes(account, nextId === undefined ? TABLE_END : fromHex(nextId));
+  const count = Math.min(limit, PAGE_ROWS);
+  const rows = await state.range({ table: TABLES.usageStates, gte, lt, limit: count });
+  const metered = rows.map(({ key, value }) => ({
+    bucketId: readUsageStateKey(key).bucketId,
+    ...usageStateCodec.decode(value),
+  }));
+  const fresh =
+    withoutRecordOf === undefined
+      ? metered
+      : await withoutRecord(metered, state, { accountId, withoutRecordOf });
+  const buckets = await state.rows(fresh.map(({ bucketId }) => bucketRow(bucketId)));
+  const open = fresh.map(({ bucketId, closedDay }) =>
+    Array.from({ length: Math.max(0, day - closedDay) }, (_, at) =>
+      COUNTER.dayUsage(bucketId, closedDay + 1 + at),
+    ),
+  );
+  const vectors = await state.vectors(open.flat());
+  const days: BucketDay[] = [];
+  let vectorAt = 0;
+  for (const [at, { bucketId, closedDay, sums, deletedDay, orphaned }] of fresh.entries()) {
+    const untilAt = vectorAt + (open[at]?.length ?? 0);
+    const deltas = vectors.slice(vectorAt, untilAt);
+    vectorAt = untilAt;
+    const row = buckets[at];
+    if (row === undefined && !isAccountTraffic({ accountId, bucketId })) continue;
+    // As it was at the end of the last day that is closed.
+    const measures = measuresFor(orphaned, { day: closedDay, shard });
+    const figures = figuresOf(deltas.reduce(storedAfter, sums), deltas.at(-1) ?? [], measures);
+    const bucketName = row === undefined ? ('' as BucketName) : bucketCodec.decode(row).name;
+    days.push({ bucketId, bucketName, day, figures, ...(deletedDay !== undefined && { deletedDay }) });
+  }
+  const last = rows.length < count ? undefined : metered.at(-1);
+  return { days, ...(last && { next: last.bucketId }) };
+}
+
+/** Those that have no record of the day, nor of an earlier one. */
+async function withoutRecord<State extends { bucketId: BucketId; closedDay: number }>(
+  metered: readonly State[],
+  state: StateReader,
+  { accountId, withoutRecordOf }: { accountId: AccountId; withoutRecordOf: number },
+): Promise<State[]> {
+  const dayOfRecord = ({ closedDay }: State) => Math.min(closedDay, withoutRecordOf);
+  const asked = metered.filter((one) => dayOfRecord(one) >= 0);
+  const records = await state.rows(
+    asked.map((one) => usageRecordRow({ accountId, bucketId: one.bucketId }, dayOfRecord(one))),
+  );
+  const recorded = new Set(asked.filter((_, at) => records[at] !== undefined));
+  return metered.filter((one) => !recorded.has(one));
+}
 
 export const getUsageClosed: QuerySpec<QueryOf<'get-usage-closed'>, ResultOf<'get-usage-closed'>> = {
   async run(_query, state) {

@@ -97,8 +97,10 @@ test('records of 250 days are equal to an independent calculation, across restar
       }
     }
     wanted.set(day, book.atEndOf(day));
-    const [current] = await createUsages(world.shards, world.clock).current(OWNER);
-    expect(current, `seed ${seed}, day ${day}`).toMatchObject({ ...book.atEndOf(day), day, isClosed: false });
+    const present = createUsages(world.shards, world.clock);
+    const { items } = await present.current(OWNER, { page: { page: 1, size: 1 } });
+    expect(items, `seed ${seed}, day ${day}`).toMatchObject([{ ...book.atEndOf(day), day, isClosed: false }]);
+    expect(await present.currentOf(OWNER), `seed ${seed}, day ${day}`).toMatchObject(book.atEndOf(day));
     world.clock.advance(DAY_MS);
     if (pick(10) === 0) {
       await world.shards.close();

@@ -110,7 +110,7 @@ export interface UsageQueries {
     query: { day: number; after?: MeteredBucket; limit: number };
     result: { accounts: { accountId: AccountId; figures: number[] }[]; next?: MeteredBucket };
   };
-  /** What an account's buckets have now, and what today has had of traffic: as a record of today. */
+  /** What an account's buckets have now, and what today has had of traffic, some at a time: as a record of today. */
   'list-current-usages': {
     query: {
       accountId: AccountId;
@@ -121,6 +121,11 @@ export interface UsageQueries {
       bucketNumber?: number;
     };
     result: { day: number; days: BucketDay[]; next?: BucketId };
+  };
+  /** The same summed, of some buckets at a time, and of how many. */
+  'sum-current-usages': {
+    query: { accountId: AccountId; after?: BucketId; limit: number };
+    result: { figures: number[]; count: number; next?: BucketId };
   };
   'get-usage-closed': { query: Record<string, never>; result: { day: number | null } };
   /** Counts all versions of a bucket, at one moment; `missing` is what its days lack of that, `held` what its counters do. */

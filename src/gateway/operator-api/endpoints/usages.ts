@@ -1,6 +1,6 @@
 // Usage of accounts and buckets by day, and its recount, for `holdfast usage`.
 import type { FastifyInstance } from 'fastify';
-import { addFigures } from '../../../accounts/usages.ts';
+import { OPERATORS } from '../../../accounts/present-places.ts';
 import { AppError } from '../../../types/errors.ts';
 import { dateOf, dayOf, parseDate } from '../../../types/months.ts';
 import { parseBucketName } from '../../../types/names.ts';
@@ -73,7 +73,6 @@ async function readDays(
   { account, from, to, bucket }: Days,
 ): Promise<{ days: ShownDay[] }> {
   const { accountId } = (await accounts.find(account)).account;
-  const current = await usages.current(accountId);
   const today = dayOf(clock.wallMs());
   const toDay = dayIn('to', to) ?? today;
   const fromDay = dayIn('from', from) ?? toDay - DAYS_DEFAULT + 1;
@@ -88,12 +87,13 @@ async function readDays(
   const closed =
     name === undefined
       ? await usages.byAccount([accountId], range)
-      : (await usages.byBucket(accountId, range)).filter(isAsked);
-  const open = today < fromDay || today > toDay ? [] : current.filter(isAsked);
-  if (name !== undefined && closed.length === 0 && open.length === 0 && present === undefined)
+      : await usages.byBucket(accountId, { ...range, isWanted: isAsked });
+  const isNow = today >= fromDay && today <= toDay;
+  const ofBucket = name === undefined ? undefined : isAsked;
+  const open = isNow ? await usages.currentOf(accountId, OPERATORS, ofBucket) : undefined;
+  if (name !== undefined && closed.length === 0 && open === undefined && present === undefined)
     throw new AppError('NoSuchEntity', { message: 'There is no bucket of that name.' });
-  const sum = open.reduce<UsageFigures>(addFigures, METERED_NOTHING);
-  const now = open.length === 0 ? [] : [{ ...sum, day: today, accountId, isClosed: false }];
+  const now = open === undefined ? [] : [{ ...open, day: today, accountId, isClosed: false }];
   return { days: [...closed, ...now].map(shownOf) };
 }
 
