@@ -1,7 +1,8 @@
 // Records as bytes: one version byte, then MessagePack. Used for stored rows and for commands on the wire.
 // It knows no record; model/records names them, with their versions and migrations.
 import { addExtension, Packr } from 'msgpackr';
-import { BrokenInvariant } from './assert.ts';
+import { BrokenInvariant, must } from './assert.ts';
+import { asBuffer } from './bytes/bytes.ts';
 
 // Extensions that the library reads whatever its options say: errors, regular expressions, dates, and parts that refer to one
 // another, which unfold without bound. Nothing that is plain has them, and bytes from clients are decoded here (sessions.ts).
@@ -52,6 +53,36 @@ export function packPlain(value: unknown): Uint8Array {
 
 export function unpackPlain(bytes: Uint8Array): unknown {
   return packr.unpack(bytes);
+}
+
+/**
+ * The same of bytes that a client sends. The library obeys definitions of records whatever its options say, and makes code of
+ * each: they are refused, as all extensions are, before it looks at anything.
+ */
+export function unpackSent(bytes: Uint8Array): unknown {
+  refuseExtensions(bytes);
+  return packr.unpack(bytes);
+}
+
+/** By head: bytes behind it that are no values; of a length in the head's next 1, 2 or 4 bytes, -1, -2 and -4. */
+const BEHIND_HEAD: Readonly<Record<number, number>> = {
+  ...{ 192: 0, 194: 0, 195: 0, 196: -1, 197: -2, 198: -4, 202: 4, 203: 8 },
+  ...{ 204: 1, 205: 2, 206: 4, 207: 8, 208: 1, 209: 2, 210: 4, 211: 8 },
+  ...{ 217: -1, 218: -2, 219: -4, 220: 2, 221: 4, 222: 2, 223: 4 },
+};
+
+/** MessagePack specification, "Formats": each value begins with its head, also within arrays and maps. */
+function refuseExtensions(bytes: Uint8Array): void {
+  const buffer = asBuffer(bytes);
+  for (let at = 0; at < bytes.length; ) {
+    const head = must(buffer[at++], 'it is within the bytes');
+    // Small integers and heads of short maps and arrays; short texts.
+    if (head < 0xa0 || head >= 0xe0) continue;
+    const behind = head < 0xc0 ? head & 0x1f : BEHIND_HEAD[head];
+    if (behind === undefined) throw new BrokenInvariant('a record has something that is no plain data');
+    if (behind >= 0) at += behind;
+    else at += -behind + (at - behind <= bytes.length ? buffer.readUIntBE(at, -behind) : 0);
+  }
 }
 
 /** Several packed values, one behind the other. */

@@ -7,6 +7,7 @@
 // of one key nor many keys of one address get more than one that is alone, and who asks seldom does not wait for those who
 // always do.
 import { must } from '../assert.ts';
+import { ownText } from '../text/own-text.ts';
 import type { SharePath } from './fair-share.ts';
 
 /** Something that is to start. */
@@ -235,9 +236,12 @@ class Waiting {
 
   #useOf(name: string, depth: number): Use {
     this.#uses[depth] ??= new Map();
-    const known = this.#uses[depth].get(name) ?? { tookMs: 0 };
-    this.#uses[depth].set(name, known);
-    return known;
+    const known = this.#uses[depth].get(name);
+    if (known !== undefined) return known;
+    const use: Use = { tookMs: 0 };
+    // It is a part of a head, which would be kept with it.
+    this.#uses[depth].set(ownText(name), use);
+    return use;
   }
 }
 

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../../base/crypto/aead.ts';
-import { packPlain, unpackPlain } from '../../base/record-codec.ts';
+import { packPlain, unpackPlain, unpackSent } from '../../base/record-codec.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import { AppError } from '../../types/errors.ts';
@@ -126,7 +126,7 @@ function unseal(token: string, keyring: KeyringPort): Opened {
   if (token.length > TOKEN_CHARACTERS_MAX || bytes.toString('base64') !== token)
     throw new AppError('InvalidToken');
   try {
-    const parts = unpackPlain(bytes) as {
+    const parts = unpackSent(bytes) as {
       form: number;
       wrapped: WrappedKek;
       sealed: Buffer;
