@@ -361,4 +361,16 @@ export const ATTACKS: readonly Attack[] = [
         }),
       ),
   },
+  {
+    name: 'prefix MOVEs of 1,000 keys to names that are too long, 64 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(
+        64,
+        signed(account, 'MOVE', `/${BUCKET}/long/`, {
+          destination: 'n'.repeat(1000),
+          'x-svc-prefix': 'true',
+        }),
+      ),
+  },
 ];
