@@ -10,17 +10,28 @@ export interface BilledCustomer extends InvoiceParties {
   history: readonly StateSince[];
 }
 
+/** Enough of it to know which ones are charged. */
+export interface BilledHead {
+  id: number;
+  controlId: number;
+  createdAtMs: number;
+}
+
 export interface BilledCustomers {
   /** All there are and were, by id ascending. */
-  list(): Promise<readonly BilledCustomer[]>;
+  heads(): Promise<readonly BilledHead[]>;
+  /** Some of them, in the order of the ids: as many as are charged at once. */
+  read(ids: readonly number[]): Promise<BilledCustomer[]>;
 }
 
 export function createBilledCustomers(tree: TenancyTree): BilledCustomers {
   const { directory } = tree;
   return {
-    async list() {
+    async heads() {
       await directory.refresh();
-      const ids = directory.all('customer').map(({ id }) => id);
+      return directory.all('customer');
+    },
+    async read(ids) {
       return (await directory.read('customer', ids)).map((record) => ({
         customer: { id: record.id, accountId: record.accountId, name: record.name, email: record.email },
         ...tree.parentsOf(record),

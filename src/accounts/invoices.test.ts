@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import {
   type BilledWorld,
+  billedAmong,
   billedCustomer,
   openBilledWorld,
   TB,
@@ -64,6 +65,21 @@ test('months are closed in order, once all their days are counted, and never twi
   expect(await invoices.close('2026-03')).toEqual({ createdCount: 0, existingCount: 1 });
   expect(await invoices.close('2026-04')).toEqual({ createdCount: 0, existingCount: 2 });
   expect(await invoices.list({}, ALL)).toEqual(before);
+});
+
+test('of sub-accounts only those are read whole that are charged at once, and none to know which month is next', async () => {
+  const { invoices } = billed;
+  billed.customers = Array.from({ length: 130 }, (_, at) =>
+    billedCustomer(at + 1, { createdAtMs: MARCH.fromMs }),
+  );
+  billed.lastClosedDay = undefined;
+  expect(await invoices.closeNext()).toBeUndefined();
+  expect(billed.readCounts).toEqual([]);
+  billed.lastClosedDay = dayOf(APRIL.toMs);
+  expect(await invoices.closeNext()).toBe('2026-03');
+  expect(billed.readCounts).toEqual([50, 50, 30]);
+  expect((await invoices.preview('2026-04', {}, { page: 2, size: 100 })).items).toHaveLength(30);
+  expect(billed.readCounts.slice(3)).toEqual([30]);
 });
 
 test('a month whose closing was cut short goes on with the prices it began with', async () => {
@@ -216,7 +232,7 @@ test('price lists are replaced by day, and two set at once leave both', async ()
 test('another gateway sees what one has closed', async () => {
   const other = createInvoices({
     metadata: billed.world.shards,
-    customers: { list: async () => [] },
+    customers: billedAmong(() => []),
     usages: { byAccount: async () => [], lastClosedDay: async () => undefined },
     clock: { wallMs: () => 0 },
   });

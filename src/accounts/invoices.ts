@@ -13,7 +13,7 @@ import {
 } from '../types/records/billing-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import type { UsageDay, UsageReader } from '../types/usage.ts';
-import type { BilledCustomer, BilledCustomers } from './billed-customers.ts';
+import type { BilledCustomer, BilledCustomers, BilledHead } from './billed-customers.ts';
 import {
   createInvoiceBook,
   type Invoice,
@@ -59,9 +59,10 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
   const { readPrices } = book;
 
   async function computeAll(
-    some: readonly BilledCustomer[],
+    ids: readonly number[],
     options: { month: string; priceLists: readonly PriceListRecord[]; throughDay?: number },
   ): Promise<NewInvoice[]> {
+    const some = await customers.read(ids);
     const accountIds = some.map(({ customer }) => customer.accountId);
     const days = await usages.byAccount(accountIds, daysOf(options.month));
     const byAccount = Map.groupBy(days, ({ accountId }) => accountId);
@@ -75,9 +76,10 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
     const { begunMonth, closedMonth } = billing;
     if (begunMonth !== undefined) return begunMonth === closedMonth ? nextMonth(begunMonth) : begunMonth;
     const [first] = lists;
-    const created = (await customers.list()).map(({ createdAtMs }) => createdAtMs);
-    if (first === undefined || created.length === 0) return undefined;
-    const earliest = monthOf(dayOf(created.reduce((least, ms) => Math.min(least, ms))));
+    const heads = await customers.heads();
+    if (first === undefined || heads.length === 0) return undefined;
+    const createdAtMs = heads.reduce((least, head) => Math.min(least, head.createdAtMs), Infinity);
+    const earliest = monthOf(dayOf(createdAtMs));
     const priced = first.from.slice(0, earliest.length);
     return [earliest, priced].sort().at(-1);
   }
@@ -86,7 +88,7 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
     // Read behind the beginning: from there on the prices of the month stay as they are.
     const { lists } = await readPrices();
     const { toDay } = daysOf(month);
-    const some = (await customers.list()).filter(({ createdAtMs }) => dayOf(createdAtMs) <= toDay);
+    const some = idsOf(await customers.heads(), ({ createdAtMs }) => dayOf(createdAtMs) <= toDay);
     const counts = { createdCount: 0, existingCount: 0 };
     for (let at = 0; at < some.length; at += INVOICES_OF_COMMAND) {
       const computed = await computeAll(some.slice(at, at + INVOICES_OF_COMMAND), {
@@ -129,9 +131,9 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
     async preview(month, filter, page) {
       const { fromDay, toDay } = requireMonth(month);
       const { lists, billing } = await readPrices();
-      const all = await customers.list();
+      const all = await customers.heads();
       const { subAccountId } = filter;
-      if (subAccountId !== undefined && !all.some(({ customer }) => customer.id === subAccountId))
+      if (subAccountId !== undefined && !all.some(({ id }) => id === subAccountId))
         throw noSuch('sub-account', 'subAccountId');
       if (billing.closedMonth !== undefined && month <= billing.closedMonth)
         return book.list({ ...filter, ...ofMonth(month) }, page);
@@ -140,11 +142,12 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
       const throughDay = Math.min(toDay, today);
       const [first] = lists;
       if (first === undefined || first.from > dateOf(throughDay)) throw invalid(NO_PRICES);
-      const some = all.filter(
-        ({ createdAtMs, customer, control }) =>
+      const some = idsOf(
+        all,
+        ({ createdAtMs, id, controlId }) =>
           dayOf(createdAtMs) <= throughDay &&
-          (filter.controlAccountId ?? control.id) === control.id &&
-          (subAccountId ?? customer.id) === customer.id,
+          (filter.controlAccountId ?? controlId) === controlId &&
+          (subAccountId ?? id) === id,
       );
       const options = { month, priceLists: lists, throughDay };
       const computed = await computeAll(sliceOf(some, page), options);
@@ -161,6 +164,10 @@ export function createInvoices(deps: InvoicesDeps): Invoices {
       return month;
     },
   };
+}
+
+function idsOf(heads: readonly BilledHead[], isAsked: (head: BilledHead) => boolean): number[] {
+  return heads.filter(isAsked).map(({ id }) => id);
 }
 
 const NO_PRICES = 'has no price list that holds in it';

@@ -10,7 +10,7 @@ import { invoicesCsv } from '../../src/billing/invoice-csv.ts';
 import type { MetadataPort } from '../../src/ports/metadata/port.ts';
 import { dayOf, daysOf } from '../../src/types/months.ts';
 import { DAY_MS } from '../../src/types/usage.ts';
-import { billedCustomer } from '../support/billing/billed-world.ts';
+import { billedAmong, billedCustomer } from '../support/billing/billed-world.ts';
 import { independentTotal } from '../support/billing/independent-invoice.ts';
 import { QuarterLedger } from '../support/billing/quarter-ledger.ts';
 import { openMetadata } from '../support/metadata/metadata-shards.ts';
@@ -102,7 +102,7 @@ test.each(seeds)('seed %i: every invoice of a quarter is right to the cent', asy
   const start = (metadata: MetadataPort) =>
     createInvoices({
       metadata,
-      customers: { list: async () => customers.filter(({ createdAtMs }) => createdAtMs <= nowMs) },
+      customers: billedAmong(() => customers.filter(({ createdAtMs }) => createdAtMs <= nowMs)),
       usages: {
         lastClosedDay: async () => counted,
         byAccount: async (ids, { fromDay, toDay }) =>

@@ -1,5 +1,5 @@
 // Invoices over shards in memory, with sub-accounts and daily records as a test says.
-import type { BilledCustomer } from '../../../src/accounts/billed-customers.ts';
+import type { BilledCustomer, BilledCustomers } from '../../../src/accounts/billed-customers.ts';
 import { createInvoices, type Invoices } from '../../../src/accounts/invoices.ts';
 import type { StateSince } from '../../../src/billing/compute-invoice.ts';
 import { dayOf } from '../../../src/types/months.ts';
@@ -13,6 +13,8 @@ export interface BilledWorld {
   world: MetadataShards;
   invoices: Invoices;
   customers: BilledCustomer[];
+  /** Sub-accounts of each read of whole ones. */
+  readCounts: number[];
   days: UsageDay[];
   /** The last day that is counted. */
   lastClosedDay: number | undefined;
@@ -25,13 +27,17 @@ export async function openBilledWorld(): Promise<BilledWorld> {
   const billed: Omit<BilledWorld, 'invoices'> = {
     world,
     customers: [],
+    readCounts: [],
     days: [],
     lastClosedDay: undefined,
     nowMs: Date.UTC(2027, 0, 1),
   };
   const invoices = createInvoices({
     metadata: world.shards,
-    customers: { list: async () => billed.customers },
+    customers: billedAmong(
+      () => billed.customers,
+      (count) => void billed.readCounts.push(count),
+    ),
     usages: {
       byAccount: async (ids, { fromDay, toDay }) =>
         billed.days.filter(({ accountId, day }) => ids.includes(accountId) && day >= fromDay && day <= toDay),
@@ -40,6 +46,25 @@ export async function openBilledWorld(): Promise<BilledWorld> {
     clock: { wallMs: () => billed.nowMs },
   });
   return Object.assign(billed, { invoices });
+}
+
+/** `noteRead`: told of how many whole ones are read at once. */
+export function billedAmong(
+  all: () => readonly BilledCustomer[],
+  noteRead: (count: number) => void = () => {},
+): BilledCustomers {
+  return {
+    heads: async () =>
+      all().map(({ customer, control, createdAtMs }) => ({
+        id: customer.id,
+        controlId: control.id,
+        createdAtMs,
+      })),
+    read: async (ids) => {
+      noteRead(ids.length);
+      return all().filter(({ customer }) => ids.includes(customer.id));
+    },
+  };
 }
 
 export function billedCustomer(
