@@ -37,6 +37,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   jobs: 'row',
   openJobs: 'row',
   endedJobs: 'row',
+  jobErrors: 'row',
   tokens: 'row',
   tokenTimes: 'row',
   accounts: 'row',

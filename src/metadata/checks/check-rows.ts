@@ -45,7 +45,7 @@ import {
   checkOutbox,
 } from '../buckets/check-names.ts';
 import { checkEvent, checkEventCursor } from '../events/check-events.ts';
-import { checkEndedJob, checkJob, checkOpenJob } from '../jobs/check-jobs.ts';
+import { checkEndedJob, checkJob, checkJobErrors, checkOpenJob } from '../jobs/check-jobs.ts';
 import { checkLifecycle, checkLifecycleTime } from '../lifecycle/check-lifecycle.ts';
 import { checkToken, checkTokenTime } from '../outcomes/check-tokens.ts';
 import { checkAccountQuota } from '../quotas/account-quota.ts';
@@ -95,6 +95,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   jobs: checkJob,
   openJobs: checkOpenJob,
   endedJobs: checkEndedJob,
+  jobErrors: checkJobErrors,
   events: checkEvent,
   eventCursors: checkEventCursor,
   tokens: checkToken,

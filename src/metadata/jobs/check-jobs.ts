@@ -8,7 +8,17 @@ import type { BucketRecord } from '../../types/records/rows.ts';
 import type { CheckScan, RowCheck } from '../checks/scan.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { TABLES } from '../schema/keyspace.ts';
-import { endedJobRow, isRenameOf, jobRow, markOf, openJobId, openJobRow, readEndedJob } from './jobs.ts';
+import {
+  endedJobRow,
+  errorsRows,
+  isRenameOf,
+  jobRow,
+  markOf,
+  openJobId,
+  openJobRow,
+  readEndedJob,
+  readErrorsRow,
+} from './jobs.ts';
 
 export const checkJob: RowCheck = async (row, scan) => {
   const job = jobCodec.decode(row.value);
@@ -20,6 +30,8 @@ export const checkJob: RowCheck = async (row, scan) => {
   const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
   if (isLost) scan.found('queue-orphaned', { ...place, note: jobId });
   checkKeyRename(job, bucket, scan);
+  for (const errors of errorsRows(job))
+    await scan.expectRow(errors, 'index-missing', { ...place, note: jobId });
   if (endedAtMs !== undefined) {
     if (job.isTokenless)
       await scan.expectRow(endedJobRow(job, endedAtMs), 'index-missing', { ...place, note: jobId });
@@ -54,6 +66,13 @@ export const checkEndedJob: RowCheck = async (row, scan) => {
   const job = found && jobCodec.decode(found);
   const isSame = job?.endedAtMs === endedAtMs && job.isTokenless === true;
   if (!isSame) scan.found('index-orphaned', { table: 'endedJobs', note: jobId });
+};
+
+export const checkJobErrors: RowCheck = async (row, scan) => {
+  const { jobId, at } = readErrorsRow(row);
+  const found = await scan.row(jobRow(jobId));
+  const isOfJob = found !== undefined && at < errorsRows(jobCodec.decode(found)).length;
+  if (!isOfJob) scan.found('index-orphaned', { table: 'jobErrors', note: jobId });
 };
 
 /** What the counters of jobs are to be. */

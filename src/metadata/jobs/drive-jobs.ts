@@ -22,7 +22,9 @@ const FAILED_REST_MAX_MS = 60_000;
 
 interface Task {
   shard: number;
-  job: MovePrefixJob;
+  jobId: JobId;
+  /** Whose turns it takes. */
+  account: string;
 }
 
 interface Rest {
@@ -42,13 +44,15 @@ export function createJobDriver(deps: {
   /** Jobs whose last step failed. */
   const rests = new Map<JobId, Rest>();
 
-  function callsOf(shard: number, { jobId }: MovePrefixJob): MoveCalls {
+  function callsOf(shard: number, jobId: JobId): MoveCalls {
     return {
       findMoves: async (query) => doneValue(await metadata.query({ shard }, 'find-moves', query)),
       step: async (command) => doneValue(await metadata.execute({ shard }, 'step-move', command)),
       stepKey: async (command) => doneValue(await metadata.execute({ shard }, 'step-key-move', command)),
       async findJob() {
-        const { job, nowMs } = doneValue(await metadata.query({ shard }, 'get-job', { jobId }));
+        const { job, nowMs } = doneValue(
+          await metadata.query({ shard }, 'get-job', { jobId, isBrief: true }),
+        );
         return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;
       },
       driver: DRIVER,
@@ -59,11 +63,17 @@ export function createJobDriver(deps: {
     };
   }
 
+  async function* walkOf({ shard, jobId }: Task): AsyncGenerator<MovedKeys, void> {
+    const calls = callsOf(shard, jobId);
+    const found = await calls.findJob();
+    if (found !== undefined) yield* driveMove(calls, found.job);
+  }
+
   /** One step, and the rest behind it. True: the job may have more. */
-  async function step({ shard, job }: Task, underWay: number): Promise<boolean> {
-    const { jobId } = job;
+  async function step(task: Task, underWay: number): Promise<boolean> {
+    const { jobId } = task;
     const beganAtMs = clock.monotonicMs();
-    const walk = walks.get(jobId) ?? driveMove(callsOf(shard, job), job);
+    const walk = walks.get(jobId) ?? walkOf(task);
     walks.set(jobId, walk);
     try {
       const { done } = await walk.next();
@@ -83,17 +93,23 @@ export function createJobDriver(deps: {
 
   const turns = createAccountTurns<Task>({
     atOnceMax: AT_ONCE_MAX,
-    accountOf: ({ job }) => job.owner ?? job.bucketId,
-    idOf: ({ job }) => job.jobId,
+    accountOf: ({ account }) => account,
+    idOf: ({ jobId }) => jobId,
     step,
   });
 
   /** Of this shard, those that nobody else drives. */
   async function findLeft(shard: number): Promise<Task[]> {
     const query = { kind: 'move-prefix', limit: LIMITS.jobsWithOnlyOnesMax } as const;
-    const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
-    const left = jobs.filter(isMove).filter((job) => mayDrive(job, DRIVER, nowMs));
-    return left.map((job) => ({ shard, job }));
+    const tasks: Task[] = [];
+    for (let after: JobId | undefined; ; ) {
+      const page = { ...query, ...(after && { after }) };
+      const { jobs, nowMs, next } = doneValue(await metadata.query({ shard }, 'list-open-jobs', page));
+      const left = jobs.filter(isMove).filter((job) => mayDrive(job, DRIVER, nowMs));
+      for (const { jobId, owner, bucketId } of left) tasks.push({ shard, jobId, account: owner ?? bucketId });
+      if (next === undefined) return tasks;
+      after = next;
+    }
   }
 
   async function findAllLeft(signal: AbortSignal): Promise<{ tasks: Task[]; failures: unknown[] }> {
@@ -114,7 +130,7 @@ export function createJobDriver(deps: {
 
   /** What is known of jobs that are not to be driven here any more is forgotten. */
   async function forgetOthers(tasks: readonly Task[]): Promise<void> {
-    const listed = new Set(tasks.map(({ job }) => job.jobId));
+    const listed = new Set(tasks.map(({ jobId }) => jobId));
     for (const jobId of rests.keys()) if (!listed.has(jobId)) rests.delete(jobId);
     for (const [jobId, walk] of walks) {
       if (listed.has(jobId)) continue;
@@ -129,7 +145,7 @@ export function createJobDriver(deps: {
       const beganAtMs = clock.monotonicMs();
       const found = await findAllLeft(signal);
       await forgetOthers(found.tasks);
-      const ready = found.tasks.filter(({ job }) => (rests.get(job.jobId)?.untilMs ?? 0) <= beganAtMs);
+      const ready = found.tasks.filter(({ jobId }) => (rests.get(jobId)?.untilMs ?? 0) <= beganAtMs);
       const hasEnded = () => signal.aborted || clock.monotonicMs() - beganAtMs >= TURNS_MS;
       const made = await turns.take(ready, hasEnded);
       const failures = [...found.failures, ...made.failures];

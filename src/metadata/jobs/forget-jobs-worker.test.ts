@@ -74,7 +74,7 @@ async function keptJobs(): Promise<JobId[]> {
 
 /** None of rows and index without the other. */
 async function expectSound(): Promise<void> {
-  for (const table of ['jobs', 'openJobs', 'endedJobs'] as const) {
+  for (const table of ['jobs', 'openJobs', 'endedJobs', 'jobErrors'] as const) {
     expect((await world.query('check-rows', { table, limit: 10_000, keyIds: [] })).findings).toEqual([]);
   }
 }

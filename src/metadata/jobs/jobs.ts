@@ -1,12 +1,14 @@
 // The rows of jobs that a shard keeps (types/records/job-record.ts), and how one is found and written. Those under way
 // are marked by their kind, so that who drives one kind passes over no other, and over none that has ended; those that
-// have ended and that no token leads to are listed by their end, so that the newest of them alone are kept.
+// have ended and that no token leads to are listed by their end, so that the newest of them alone are kept. What a rename has
+// met goes to rows of its own by and by, so that what is written of a job at each step is small.
 import { concatBytes, fromHex, toHex, utf8 } from '../../base/bytes/bytes.ts';
-import type { CounterDelta, RangeAddress, Row, RowAddress, View } from '../../ports/state-machine.ts';
+import type { CounterDelta, RangeAddress, Row, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { AccountId, JobId, ObjectKey } from '../../types/names.ts';
 import {
   type EmptyBucketJob,
+  type ErrorRows,
   JOB_KINDS,
   type JobKind,
   type JobRecord,
@@ -14,17 +16,20 @@ import {
   jobState,
   type MoveError,
   type MovePrefixJob,
+  moveErrorsCodec,
 } from '../../types/records/job-record.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { NO_CHANGE, type RowChange } from '../blobs/repair-entries.ts';
 import { outcomeDeltas } from '../outcomes/outcome-bounds.ts';
 import { COUNTER } from '../schema/counters.ts';
-import { readU48, u48 } from '../schema/key-parts.ts';
+import { readU16, readU48, u16, u48 } from '../schema/key-parts.ts';
 import { PRESENT, prefixRange, put, remove, TABLES, timeRange } from '../schema/keyspace.ts';
 
 /** Of a job's row, its mark and their keys, besides texts; the same of each error in it. */
 const JOB_BYTES = 512;
 const ERROR_BYTES = 128;
+/** Errors of more bytes than these do not stay in the job's row. */
+const ERRORS_IN_JOB_BYTES = 8 * 1024;
 
 export function jobRow(jobId: JobId): RowAddress {
   return { table: TABLES.jobs, key: fromHex(jobId) };
@@ -78,15 +83,62 @@ export function endedJobs(options: {
   return { ...timeRange({ table: TABLES.endedJobs, ...options }), reverse: true };
 }
 
+/** Those of a job's errors that are not in its row, in their order. */
+export function errorsRows(job: JobRecord): RowAddress[] {
+  const count = job.kind === 'move-prefix' ? (job.errorRows?.rowCount ?? 0) : 0;
+  return Array.from({ length: count }, (_, at) => errorsRow(job.jobId, at));
+}
+
+export function errorsRow(jobId: JobId, at: number): RowAddress {
+  return { table: TABLES.jobErrors, key: concatBytes(fromHex(jobId), u16(at)) };
+}
+
+const ERRORS_AT_BYTES = 2;
+
+/** `at`: the number of the row among the job's. */
+export function readErrorsRow({ key }: Row): { jobId: JobId; at: number } {
+  const jobEnd = key.length - ERRORS_AT_BYTES;
+  return { jobId: toHex(key.subarray(0, jobEnd)) as JobId, at: readU16(key, jobEnd) };
+}
+
 /** What is written of a job that begins, goes on or ends; `before`: as it was, undefined where it begins. */
 export function changeJob(before: JobRecord | undefined, job: JobRecord): RowChange {
   const { endedAtMs, isTokenless } = job;
   const mark = openJobRow(job);
-  const puts = [put(jobRow(job.jobId), jobCodec.encode(job))];
-  if (endedAtMs === undefined) puts.push(put(mark, markOf(job)));
-  else puts.push(remove(mark));
+  const { small, puts } = apartFromErrors(job);
+  puts.push(put(jobRow(job.jobId), jobCodec.encode(small)));
+  if (endedAtMs !== undefined) puts.push(remove(mark));
+  else if (before === undefined) puts.push(put(mark, markOf(job)));
   if (endedAtMs !== undefined && isTokenless) puts.push(put(endedJobRow(job, endedAtMs), u48(jobBytes(job))));
   return { puts, counters: jobDeltas(before, job) };
+}
+
+/** The job as its row has it, and the row of what is too much for that. */
+function apartFromErrors(job: JobRecord): { small: JobRecord; puts: RowPut[] } {
+  if (job.kind !== 'move-prefix') return { small: job, puts: [] };
+  const { jobId, errors, errorRows } = job;
+  const textBytes = textBytesOf(errors);
+  if (textBytes + ERROR_BYTES * errors.length <= ERRORS_IN_JOB_BYTES) return { small: job, puts: [] };
+  const rowCount = errorRows?.rowCount ?? 0;
+  const { errorCount, textBytes: allBytes } = keptErrors(job);
+  const small = {
+    ...job,
+    errors: [],
+    errorRows: { rowCount: rowCount + 1, errorCount, textBytes: allBytes },
+  };
+  return { small, puts: [put(errorsRow(jobId, rowCount), moveErrorsCodec.encode({ errors }))] };
+}
+
+/** All errors that are kept of a job. */
+export function keptErrors({ errors, errorRows }: MovePrefixJob): Omit<ErrorRows, 'rowCount'> {
+  return {
+    errorCount: (errorRows?.errorCount ?? 0) + errors.length,
+    textBytes: (errorRows?.textBytes ?? 0) + textBytesOf(errors),
+  };
+}
+
+function textBytesOf(errors: readonly MoveError[]): number {
+  return errors.reduce((sum, error) => sum + errorBytes(error), 0);
 }
 
 /** Whether the job is under way and this is the key that it renames in several entries, as its bucket's row tells. */
@@ -104,9 +156,9 @@ export function isRenameOf(
 /** What is kept of it, roughly; where its walk stands is not: that changes with each step, and goes at the end. */
 export function jobBytes(job: JobRecord): number {
   if (job.kind === 'empty-bucket') return JOB_BYTES;
-  const { from, to, errors } = job;
-  const textBytes = Buffer.byteLength(from) + Buffer.byteLength(to);
-  return errors.reduce((sum, error) => sum + ERROR_BYTES + errorBytes(error), JOB_BYTES + textBytes);
+  const { from, to } = job;
+  const { errorCount, textBytes } = keptErrors(job);
+  return JOB_BYTES + Buffer.byteLength(from) + Buffer.byteLength(to) + ERROR_BYTES * errorCount + textBytes;
 }
 
 export function errorBytes({ sourceKey, destinationKey, message }: MoveError): number {
@@ -120,7 +172,8 @@ export function markOf(job: Pick<MovePrefixJob, 'kind' | 'owner'> | EmptyBucketJ
 
 /** What makes a job as if it had never been. */
 export function dropJob(job: JobRecord): RowChange {
-  return { puts: [remove(jobRow(job.jobId)), remove(openJobRow(job))], counters: jobDeltas(job, undefined) };
+  const rows = [jobRow(job.jobId), openJobRow(job), ...errorsRows(job)];
+  return { puts: rows.map(remove), counters: jobDeltas(job, undefined) };
 }
 
 /** What forgets a job; nothing while it is under way, or somebody may still ask for it. */
@@ -128,7 +181,7 @@ export function forgetJob(view: View, jobId: JobId, nowMs: number): RowChange {
   const job = findJob(view, jobId);
   const keptMs = job?.isTokenless ? LIMITS.tokenlessJobKeptMs : LIMITS.jobKeptMs;
   if (job?.endedAtMs === undefined || !hasEndedFor(job, keptMs, nowMs)) return NO_CHANGE;
-  const puts = [remove(jobRow(jobId))];
+  const puts = [jobRow(jobId), ...errorsRows(job)].map(remove);
   if (job.isTokenless) puts.push(remove(endedJobRow(job, job.endedAtMs)));
   return { puts, counters: jobDeltas(job, undefined) };
 }

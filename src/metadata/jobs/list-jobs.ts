@@ -1,22 +1,29 @@
 // Jobs of a shard, those that began last first, and how many there are.
 import { TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
-import type { QuerySpec } from '../../ports/state-machine.ts';
+import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { JOB_KINDS, JOB_STATES, jobCodec } from '../../types/records/job-record.ts';
+import {
+  JOB_KINDS,
+  JOB_STATES,
+  type JobRecord,
+  jobCodec,
+  type MoveError,
+  moveErrorsCodec,
+} from '../../types/records/job-record.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { TABLES, timeRange } from '../schema/keyspace.ts';
 import { isLastPage } from '../schema/row-pages.ts';
-import { endedJobs, hasEndedFor, jobRow, openJobId, openJobs, readEndedJob } from './jobs.ts';
+import { endedJobs, errorsRows, hasEndedFor, jobRow, openJobId, openJobs, readEndedJob } from './jobs.ts';
 
 export const listJobs: QuerySpec<QueryOf<'list-jobs'>, ResultOf<'list-jobs'>> = {
   async run({ before, limit }, state, { nowMs }) {
     const lt = before === undefined ? TABLE_END : jobRow(before).key;
-    // A job may bring all the errors that it has kept.
+    // One of an earlier release may have all its errors in its row.
     const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
     const range = { table: TABLES.jobs, gte: new Uint8Array(0), lt, reverse: true, ...asked };
     const rows = await state.range(range);
-    const jobs = rows.map(({ value }) => jobCodec.decode(value));
+    const jobs = rows.map(({ value }) => briefJob(value));
     const last = jobs.at(-1);
     return { jobs, nowMs, ...(last !== undefined && !isLastPage(rows, asked) && { next: last.jobId }) };
   },
@@ -33,21 +40,52 @@ export const countJobs: QuerySpec<QueryOf<'count-jobs'>, ResultOf<'count-jobs'>>
 };
 
 export const getJob: QuerySpec<QueryOf<'get-job'>, ResultOf<'get-job'>> = {
-  async run({ jobId }, state, { nowMs }) {
+  async run({ jobId, isBrief }, state, { nowMs }) {
     const [row] = await state.rows([jobRow(jobId)]);
-    return { job: row === undefined ? null : jobCodec.decode(row), nowMs };
+    if (row === undefined) return { job: null, nowMs };
+    if (isBrief) return { job: briefJob(row), nowMs };
+    return { job: await withErrors(jobCodec.decode(row), state), nowMs };
   },
 };
 
+function briefJob(row: Uint8Array): JobRecord {
+  const job = jobCodec.decode(row);
+  return job.kind === 'move-prefix' ? { ...job, errors: [] } : job;
+}
+
+/** null: it has been forgotten meanwhile. */
+async function withErrors(job: JobRecord, state: StateReader): Promise<JobRecord | null> {
+  if (job.kind !== 'move-prefix' || job.errorRows === undefined) return job;
+  const { errorRows: _, ...rest } = job;
+  const errors: MoveError[] = [];
+  for (const row of await state.rows(errorsRows(job))) {
+    if (row === undefined) return null;
+    errors.push(...moveErrorsCodec.decode(row).errors);
+  }
+  return { ...rest, errors: [...errors, ...job.errors] };
+}
+
 // Jobs that are under way, and those that may be forgotten: for their age, or because newer ones are shown in their place.
+
+/** Rows of jobs that are read together: of an earlier release they may be large. */
+const JOBS_AT_ONCE = 8;
 
 export const listOpenJobs: QuerySpec<QueryOf<'list-open-jobs'>, ResultOf<'list-open-jobs'>> = {
   async run({ kind, after, limit }, state, { nowMs }) {
     const jobIds = (await state.range(openJobs({ kind, after, limit }))).map(({ key }) => openJobId(key));
-    const rows = await state.rows(jobIds.map(jobRow));
-    const jobs = rows.flatMap((row) => (row === undefined ? [] : [jobCodec.decode(row)]));
-    const last = jobIds.at(-1);
-    return { jobs, nowMs, ...(last !== undefined && jobIds.length === limit && { next: last }) };
+    const jobs: JobRecord[] = [];
+    let leftBytes: number = LIMITS.queryPageBytesMax;
+    let at = 0;
+    for (; at < jobIds.length && leftBytes > 0; at += JOBS_AT_ONCE) {
+      for (const row of await state.rows(jobIds.slice(at, at + JOBS_AT_ONCE).map(jobRow))) {
+        if (row === undefined) continue;
+        leftBytes -= row.length;
+        jobs.push(briefJob(row));
+      }
+    }
+    const last = jobIds[Math.min(at, jobIds.length) - 1];
+    const hasMore = at < jobIds.length || jobIds.length === limit;
+    return { jobs, nowMs, ...(last !== undefined && hasMore && { next: last }) };
   },
 };
 

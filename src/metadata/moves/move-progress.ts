@@ -5,7 +5,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { explainMoveRefusal } from '../../types/move-refusals.ts';
 import type { ObjectKey } from '../../types/names.ts';
 import type { JobRecord, MoveError, MovePrefixJob } from '../../types/records/job-record.ts';
-import { errorBytes, jobBytes } from '../jobs/jobs.ts';
+import { errorBytes, jobBytes, keptErrors } from '../jobs/jobs.ts';
 
 /**
  * By the place, too: of two drivers each finds steps of its own size, and behind another's shorter step of the same number
@@ -32,12 +32,13 @@ export function progressed(
 ): MovePrefixJob {
   const { driver, cursor, moves, results, nowMs } = step;
   const { after: _, ...rest } = job;
+  // All that are not yet in rows of their own.
   const errors = [...job.errors];
   const [errorsMax, bytesMax] = job.isTokenless
     ? [LIMITS.moveErrorsKeptMax, LIMITS.moveErrorsKeptBytesMax]
     : [LIMITS.moveErrorsUnderTokenMax, LIMITS.moveErrorsUnderTokenBytesMax];
   let { movedCount, errorCount } = job;
-  let keptBytes = errors.reduce((sum, error) => sum + errorBytes(error), 0);
+  let { errorCount: keptCount, textBytes: keptBytes } = keptErrors(job);
   for (const [index, { from, to }] of moves.entries()) {
     const result = results[index];
     if (result === undefined) continue;
@@ -48,7 +49,7 @@ export function progressed(
     // It was there when the keys were gathered, and somebody has deleted it since.
     if (result.kind === 'no-such-key') continue;
     // Behind one that is not kept none is.
-    const isBehindAll = errors.length === errorCount++;
+    const isBehindAll = keptCount === errorCount++;
     const error: MoveError = {
       sourceKey: from,
       destinationKey: to,
@@ -56,7 +57,9 @@ export function progressed(
       ...(result.kind === 'blocked' && { versionId: result.versionId }),
     };
     keptBytes += errorBytes(error);
-    if (isBehindAll && errors.length < errorsMax && keptBytes <= bytesMax) errors.push(error);
+    if (!isBehindAll || keptCount >= errorsMax || keptBytes > bytesMax) continue;
+    errors.push(error);
+    keptCount++;
   }
   const stepped: MovePrefixJob = {
     ...rest,

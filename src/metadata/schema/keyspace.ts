@@ -104,6 +104,8 @@ export const TABLES = {
   tokenTimes: rows(37),
   openJobs: rows(38),
   endedJobs: rows(49),
+  /** job | number, from 0, 2 bytes -> MoveErrorsRecord */
+  jobErrors: rows(56),
   /** consumer | number, from 0 -> EventRecord: without gaps, the last LIMITS.eventsKeptMax that are not taken yet */
   events: rows(50),
   /** consumer -> EventCursorRecord */

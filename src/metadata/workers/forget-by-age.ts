@@ -84,6 +84,9 @@ export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
   });
 }
 
+/** Each may have dozens of rows with errors. */
+const JOBS_BATCH = 100;
+
 /** Those that are old begin at the oldest each time: among them are some that are under way. */
 export function createJobForgetter({ metadata, shards, timeJumps }: ForgetterDeps): Worker {
   const cursors = createQueueCursors();
@@ -93,7 +96,7 @@ export function createJobForgetter({ metadata, shards, timeJumps }: ForgetterDep
     idleMs: MINUTE_MS,
     async unit(shard) {
       if (!timeJumps.mayRemoveByAge(shard)) return false;
-      const limit = BATCH;
+      const limit = JOBS_BATCH;
       const old = doneValue(await metadata.query({ shard }, 'list-ended-jobs', { limit }));
       const page = { ...cursors.from(shard), limit };
       const surplus = doneValue(await metadata.query({ shard }, 'list-surplus-jobs', page));

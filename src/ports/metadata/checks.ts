@@ -40,6 +40,7 @@ export type CheckedTable =
   | 'jobs'
   | 'openJobs'
   | 'endedJobs'
+  | 'jobErrors'
   | 'events'
   | 'eventCursors'
   | 'tokens'

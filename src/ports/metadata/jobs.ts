@@ -58,7 +58,10 @@ export interface JobQueries {
     query: { fromMs?: number; after?: OutboxId; limit: number };
     result: { items: { id: OutboxId; createdAtMs: number; record: OutboxRecord }[] };
   };
-  /** Those of a kind that are under way, in the order in which they began; `next` is absent at the end. */
+  /**
+   * Those of a kind that are under way, in the order in which they began, without their errors; fewer than `limit` where they are
+   * large. `next` is absent at the end.
+   */
   'list-open-jobs': {
     query: { kind: JobKind; after?: JobId; limit: number };
     result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
@@ -83,7 +86,7 @@ export interface JobQueries {
     /** `keptAtMs` of the last one is where the next look begins. */
     result: { tokens: StoredToken[] };
   };
-  /** Those that began last first, those that have ended too. `before` which to go on, exclusive: the `next` of a page. */
+  /** Those that began last first, those that have ended too, without their errors. `before` which to go on, exclusive: the `next` of a page. */
   'list-jobs': {
     query: { before?: JobId; limit: number };
     /** Absent `next`: at the end. `nowMs`: shard time, from which the age of each job's last step follows. */
@@ -96,7 +99,8 @@ export interface JobQueries {
   };
   /** What is kept of requests that are over: under tokens, and jobs that no token leads to. */
   'count-kept': { query: Record<never, never>; result: { tokenBytes: number; tokenlessBytes: number } };
-  'get-job': { query: { jobId: JobId }; result: { job: JobRecord | null; nowMs: number } };
+  /** `isBrief`: without the errors of a rename, which are many perhaps. */
+  'get-job': { query: { jobId: JobId; isBrief?: true }; result: { job: JobRecord | null; nowMs: number } };
   /** null: none has begun yet. */
   'get-scan': { query: { name: string }; result: { scan: ScanRecord | null } };
 }

@@ -65,7 +65,21 @@ export interface MovePrefixJob extends JobProgress {
   /** Versions and markers that have moved, each of a key that moved as a whole. */
   movedCount: number;
   errorCount: number;
-  /** The first of them: LIMITS.moveErrorsKeptMax, or under a token moveErrorsUnderTokenMax. */
+  /** The first of them are kept: LIMITS.moveErrorsKeptMax, or under a token moveErrorsUnderTokenMax. Here are the last of these. */
+  errors: MoveError[];
+  /** Those before the last, in rows of their own: each step and each hold writes the job anew. Absent: there are none. */
+  errorRows?: ErrorRows;
+}
+
+export interface ErrorRows {
+  rowCount: number;
+  errorCount: number;
+  /** Of keys and messages (errorBytes in metadata/jobs/jobs.ts). */
+  textBytes: number;
+}
+
+/** Some errors of a job. */
+export interface MoveErrorsRecord {
   errors: MoveError[];
 }
 
@@ -111,3 +125,4 @@ export function mayDrive(job: MovePrefixJob, driver: string, nowMs: number): boo
 }
 
 export const jobCodec = defineRecord<JobRecord>({ name: 'job', version: 1 });
+export const moveErrorsCodec = defineRecord<MoveErrorsRecord>({ name: 'errors of a job', version: 1 });

@@ -1,11 +1,11 @@
 // Damage among what shards keep of requests, for src/fsck/fsck.test.ts: jobs and tokens.
 import { utf8 } from '../../../src/base/bytes/bytes.ts';
-import { endedJobRow, jobRow, openJobRow } from '../../../src/metadata/jobs/jobs.ts';
+import { endedJobRow, errorsRow, jobRow, openJobRow } from '../../../src/metadata/jobs/jobs.ts';
 import { tokenRow, tokenTimeRow } from '../../../src/metadata/outcomes/tokens.ts';
 import { u48 } from '../../../src/metadata/schema/key-parts.ts';
 import { PRESENT } from '../../../src/metadata/schema/keyspace.ts';
 import type { BucketId, JobId } from '../../../src/types/names.ts';
-import { type JobRecord, jobCodec } from '../../../src/types/records/job-record.ts';
+import { type JobRecord, jobCodec, moveErrorsCodec } from '../../../src/types/records/job-record.ts';
 import { tokenCodec } from '../../../src/types/records/rows.ts';
 import { OWNER } from '../metadata/metadata-shards.ts';
 import type { Damage } from './fsck-world.ts';
@@ -78,6 +78,27 @@ export const OUTCOME_DAMAGES: readonly Damage[] = [
         ['index-missing', { shard: 1, bucket: name, table: 'jobs', note: unlisted }],
         ['index-orphaned', { ...orphaned, note: late }],
         ['index-orphaned', { ...orphaned, note: tokened }],
+      ];
+    },
+  ],
+  [
+    'a job without one of the rows of its errors, and such a row of no job',
+    { 'index-missing': 1, 'index-orphaned': 2, 'counter-wrong': 1 },
+    async (world) => {
+      const { bucketId, name } = world.bucket(1).believed;
+      const [jobId, unknown] = ['a', 'b'].map((digit) => digit.repeat(28) as JobId) as [JobId, JobId];
+      const errorRows = { rowCount: 2, errorCount: 0, textBytes: 0 };
+      const job = { ...jobOf(bucketId, jobId), endedAtMs: 1, errorRows } as JobRecord;
+      await world.plant(jobRow(jobId), jobCodec.encode(job), 1);
+      const plant = (of: JobId, at: number) =>
+        world.plant(errorsRow(of, at), moveErrorsCodec.encode({ errors: [] }), 1);
+      for (const at of [0, 2]) await plant(jobId, at);
+      await plant(unknown, 0);
+      const orphaned = { shard: 1, table: 'jobErrors' } as const;
+      return [
+        ['index-missing', { shard: 1, bucket: name, table: 'jobs', note: jobId }],
+        ['index-orphaned', { ...orphaned, note: jobId }],
+        ['index-orphaned', { ...orphaned, note: unknown }],
       ];
     },
   ],

@@ -142,7 +142,7 @@ class PrefixAnswer {
       step: (command) => inPlace(command, () => metadata.execute(home, 'step-move', command)),
       stepKey: (command) => inPlace(command, () => metadata.execute(home, 'step-key-move', command)),
       async findJob() {
-        const { job, nowMs } = (await metadata.query(home, 'get-job', { jobId })).value;
+        const { job, nowMs } = (await metadata.query(home, 'get-job', { jobId, isBrief: true })).value;
         return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;
       },
       driver: context.requestId,
@@ -167,6 +167,7 @@ class PrefixAnswer {
     const { isNameless, isQuiet } = this.#move;
     yield this.#head();
     const reported = new Set<string>();
+    let reportedBytes = 0;
     let listedCount = 0;
     let ended: MovePrefixJob | undefined;
     for await (const { moved, versioning, isLast } of this.#steps(job, first)) {
@@ -178,7 +179,10 @@ class PrefixAnswer {
         else {
           if (!isNameless) listedCount++;
           // The job keeps no more of them.
-          if (reported.size < LIMITS.moveErrorsKeptMax) reported.add(key.from);
+          if (reported.size < LIMITS.moveErrorsKeptMax && reportedBytes <= LIMITS.moveErrorsKeptBytesMax) {
+            reported.add(key.from);
+            reportedBytes += Buffer.byteLength(key.from);
+          }
         }
         this.#context.record.item(moveItem(key));
       }
@@ -202,7 +206,7 @@ class PrefixAnswer {
   /** What the job kept of itself, once it is at its end: its errors and its count. */
   async *repeat(): AsyncGenerator<string, void> {
     yield this.#head();
-    const job = await this.#findJob();
+    const job = (await this.#calls.findJob())?.job;
     // It is kept for longer than its token; but both are forgotten by workers, each at its pace. Soon the token has gone, too.
     if (job === undefined) throw new AppError('ServiceUnavailable');
     for await (const _ of this.#steps(job)) yield '';
@@ -254,8 +258,11 @@ class PrefixAnswer {
     await metadata.execute({ shard: this.#homeShard }, 'hold-move', command);
   }
 
+  /** With its errors. */
   async #findJob(): Promise<MovePrefixJob | undefined> {
-    return (await this.#calls.findJob())?.job;
+    const query = { jobId: this.#jobId };
+    const { job } = (await this.#context.metadata.query({ shard: this.#homeShard }, 'get-job', query)).value;
+    return job?.kind === 'move-prefix' ? job : undefined;
   }
 
   breakOff(error: AppError): string {
