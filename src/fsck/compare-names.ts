@@ -26,7 +26,7 @@ async function isNamed(run: FsckRun, shard: number, { bucketId, ...seen }: Bucke
   for (let look = 0; look < LOOKS && state !== 'deleted'; look++) {
     const { record } = await run.ask(SYSTEM_SHARD, 'find-name', { name });
     if (record?.bucketId === bucketId && record.homeShard === shard) return true;
-    const { bucket } = await run.ask(shard, 'get-bucket', { bucketId });
+    const { bucket } = await run.ask(shard, 'get-bucket', { bucketId, kinds: [] });
     if (bucket === null) return true;
     ({ name, state } = bucket);
   }
@@ -56,7 +56,7 @@ async function isOrphan(run: FsckRun, name: BucketName, seen: NameRecord): Promi
 /** Whether the bucket bears this name, or the other one of a rename; or is gone, with a message that ends its names. */
 async function leads(run: FsckRun, name: BucketName, record: NameRecord): Promise<boolean> {
   const { bucketId, homeShard, change } = record;
-  const { bucket } = await run.ask(homeShard, 'get-bucket', { bucketId });
+  const { bucket } = await run.ask(homeShard, 'get-bucket', { bucketId, kinds: [] });
   const hasName = bucket?.name === name || (bucket !== null && bucket.name === change?.other);
   if (hasName && bucket?.state !== 'deleted') return true;
   const ending = await findInOutbox(run, homeShard, ({ record: item }) =>

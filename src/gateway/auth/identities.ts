@@ -4,7 +4,8 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { isInactiveMember } from '../../accounts/member-roles.ts';
 import { assert } from '../../base/assert.ts';
-import { createFairTurns, type FairTurns } from '../../base/async/fair-turns.ts';
+import type { FairTurns } from '../../base/async/fair-turns.ts';
+import { createOwnerPlaces } from '../../base/async/owner-places.ts';
 import { createSharedLooks } from '../../base/async/shared-looks.ts';
 import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes, ownBytes } from '../../base/bytes/bytes.ts';
@@ -201,19 +202,6 @@ function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: Identit
 
 type FindRole = ReturnType<typeof createRoles>['findSmall'];
 
-/** Does work in one of few places of an account. */
-function createPlaces() {
-  const turns = createFairTurns();
-  return async <T>(owner: AccountId, work: () => Promise<T>): Promise<T> => {
-    const end = await turns.begin({ owner, work: 'rights' });
-    try {
-      return await work();
-    } finally {
-      end();
-    }
-  };
-}
-
 /** Who signs with a key of its own: roots and users. */
 function createKeyOwners({
   metadata,
@@ -233,7 +221,7 @@ function createKeyOwners({
     accountOf: ({ account }) => account.accountId,
     weighing: byRights((identity) => identity),
   });
-  const inPlace = createPlaces();
+  const inPlace = createOwnerPlaces();
 
   /** A crowd of one user reads, and has in memory, his policies once. */
   const lookUp = createSharedLooks(read);
@@ -322,7 +310,7 @@ export function createIdentities(deps: {
     byRights(({ stored, compiled, identity }) => ({ stored, compiled, session: identity.principal.session })),
   );
   const sessions = createSessions(deps);
-  const inPlace = createPlaces();
+  const inPlace = createOwnerPlaces();
 
   deps.feed.listen((changes) => {
     for (const cache of [keys, accounts, roles]) cache.forget(changes);

@@ -25,7 +25,7 @@ export interface ShownCompliance {
 export async function readBucketCompliance(metadata: MetadataPort, name: string): Promise<ShownCompliance> {
   const { homeShard, record } = await findBucket(metadata, name);
   const { bucketId } = record;
-  const reply = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId });
+  const reply = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, kinds: ['compliance'] });
   const { bucket, configs } = requireDone(reply);
   if (bucket === null || reply.kind !== 'done') throw noSuchBucket();
   const {

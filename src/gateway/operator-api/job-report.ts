@@ -72,7 +72,7 @@ async function jobsOf(
 }
 
 async function nameOf(metadata: MetadataPort, shard: number, { bucketId }: JobRecord): Promise<string> {
-  const reply = await metadata.query({ shard }, 'get-bucket', { bucketId });
+  const reply = await metadata.query({ shard }, 'get-bucket', { bucketId, kinds: [] });
   return (reply.kind === 'done' && reply.value.bucket?.name) || bucketId;
 }
 

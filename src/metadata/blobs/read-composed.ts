@@ -86,7 +86,7 @@ async function readPage(metadata: MetadataPort, place: ComposedPlace): Promise<C
   const { shard } = place;
   const { found, next } = await sumComposed(metadata, place);
   const shown = [...found].map(async ([bucketId, { shard: of, ...sum }]) => {
-    const { bucket } = await ask(metadata, of, 'get-bucket', { bucketId });
+    const { bucket } = await ask(metadata, of, 'get-bucket', { bucketId, kinds: [] });
     // Somebody else may have the name of one that is being emptied.
     const name = bucket === null || bucket.state === 'deleted' ? bucketId : bucket.name;
     return { bucketId, name, ...sum };

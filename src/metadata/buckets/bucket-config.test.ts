@@ -44,6 +44,29 @@ test('a document is returned as it was put, with the bucket, whose row follows i
   });
 });
 
+test('only what is asked for is answered, and nothing of what takes more than is wanted', async () => {
+  await set({ status: 'enabled' });
+  const policy = { text: 'x'.repeat(1000) };
+  await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'policy', document: policy });
+  const ask = async (query: object) => {
+    const {
+      bucket,
+      configs,
+      isLarge = false,
+    } = await world.query('get-bucket', {
+      bucketId: BUCKET,
+      ...query,
+    });
+    return [bucket?.bucketId, Object.keys(configs).sort(), isLarge];
+  };
+  expect(await ask({})).toEqual([BUCKET, ['policy', 'versioning'], false]);
+  expect(await ask({ kinds: ['versioning', 'acl'] })).toEqual([BUCKET, ['versioning'], false]);
+  expect(await ask({ kinds: [] })).toEqual([BUCKET, [], false]);
+  expect(await ask({ bytesMax: 2000 })).toEqual([BUCKET, ['policy', 'versioning'], false]);
+  expect(await ask({ bytesMax: 1000 })).toEqual([BUCKET, [], true]);
+  expect(await ask({ bytesMax: 1000, kinds: ['versioning'] })).toEqual([BUCKET, ['versioning'], false]);
+});
+
 test('fields that are absent in a versioning document stay unchanged', async () => {
   await set({ mfaDelete: 'disabled' });
   expect((await get()).bucket.versioning).toBe('unversioned');

@@ -200,14 +200,16 @@ export const unlockCompliance = defineCommand<CommandOf<'unlock-compliance'>, Ou
   },
 );
 
-/** The bucket's row, and the documents that it has. */
+/** The bucket's row, and the documents that it has, of those that are asked for. */
 export const getBucket: QuerySpec<QueryOf<'get-bucket'>, ResultOf<'get-bucket'>> = {
-  async run({ bucketId }, state) {
-    const wanted = CONFIG_KINDS.map((kind) => bucketConfigRow(bucketId, kind));
+  async run({ bucketId, kinds = CONFIG_KINDS, bytesMax = Number.POSITIVE_INFINITY }, state) {
+    const wanted = kinds.map((kind) => bucketConfigRow(bucketId, kind));
     const [row, ...configRows] = await state.rows([bucketRow(bucketId), ...wanted]);
     if (row === undefined) return { bucket: null, configs: {} };
     const bucket = bucketCodec.decode(row);
-    const configs = CONFIG_KINDS.flatMap((kind, at) => {
+    const sizeBytes = configRows.reduce((sum, found) => sum + (found?.length ?? 0), 0);
+    if (sizeBytes > bytesMax) return { bucket, configs: {}, isLarge: true };
+    const configs = kinds.flatMap((kind, at) => {
       const document = documentOf(kind, bucket, configRows[at]);
       return document === undefined ? [] : [[kind, document]];
     });

@@ -168,9 +168,13 @@ export interface BucketQueries {
     query: { owner: AccountId; prefix?: string; after?: string; max: number };
     result: { names: { name: BucketName; record: NameRecord }[]; isTruncated: boolean };
   };
+  /**
+   * `kinds`: the documents that are asked for; default: all. `bytesMax`: where the rows of these take more, none of them is
+   * answered, and `isLarge`.
+   */
   'get-bucket': {
-    query: { bucketId: BucketId };
-    result: { bucket: BucketRecord | null; configs: ConfigsOfBucket };
+    query: { bucketId: BucketId; kinds?: readonly ConfigKind[]; bytesMax?: number };
+    result: { bucket: BucketRecord | null; configs: ConfigsOfBucket; isLarge?: true };
   };
   'count-usage': {
     query: { bucketId?: BucketId };

@@ -1,6 +1,7 @@
 // Names of buckets to their rows and the documents that configure them. A hit costs no query, because the bucket's home
 // shard refuses a request that names an outdated row (R45); missing names are always read through, so a bucket is there as
 // soon as its creation is answered.
+import { createOwnerPlaces, type OwnerPlaces } from '../../../base/async/owner-places.ts';
 import { createSharedLooks } from '../../../base/async/shared-looks.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
@@ -22,6 +23,8 @@ export interface BucketCache {
 const ENTRIES_MAX = 20_000;
 /** Policies, grants and lifecycle rules, as `documentBytes` counts them: 1,600 buckets with the largest policy. */
 const DOCUMENT_BYTES_MAX = 32 * 1024 * 1024;
+/** Whose rows take more is read in one of few places of its owner: decoded they take several times as much. */
+const LARGE_BYTES = 64 * 1024;
 /** Of the id of a user or role, with its objects. */
 const ID_BYTES = 100;
 /** Of a grant, with its objects. */
@@ -35,12 +38,13 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
     weightMax: DOCUMENT_BYTES_MAX,
     weightOf: documentBytes,
   });
+  const inPlace = createOwnerPlaces();
 
   async function lookUp(text: string): Promise<ResolvedBucket | undefined> {
     buckets.delete(text);
     const name = parseBucketName(text);
     if (name === undefined) return undefined;
-    const found = await lookUpBucket(metadata, name);
+    const found = await lookUpBucket(metadata, name, inPlace);
     if (found !== undefined) buckets.set(name, found);
     return found;
   }
@@ -82,18 +86,24 @@ function ruleBytes({ id, filter: { prefix = '', tags = [] } }: LifecycleRule): n
   return RULE_BYTES + id.length + prefix.length + tagBytes;
 }
 
-/** The bucket as it is now. */
+/** The bucket as it is now. `inPlace`: what is large is read in a place of its owner. */
 export async function lookUpBucket(
   metadata: MetadataPort,
   name: BucketName,
+  inPlace?: OwnerPlaces,
 ): Promise<ResolvedBucket | undefined> {
   const { record } = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'find-name', { name }));
   // R41: a name that is still being created is absent for readers.
   if (record === null || record.state === 'creating') return undefined;
   const { bucketId, homeShard } = record;
-  const { bucket, configs } = requireDone(
-    await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId }),
-  );
+  const ask = async (bytesMax?: number) =>
+    requireDone(
+      await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, ...(bytesMax && { bytesMax }) }),
+    );
+  let found = await ask(inPlace && LARGE_BYTES);
+  if (found.isLarge && found.bucket !== null && inPlace !== undefined)
+    found = await inPlace(found.bucket.owner, () => ask());
+  const { bucket, configs } = found;
   // R43: the home alone knows which name the bucket bears.
   if (bucket === null || !isServed(bucket) || bucket.name !== name) return undefined;
   return resolved(bucket, configs, homeShard);

@@ -137,7 +137,7 @@ async function requireLocked(
   { metadata }: OperationContext,
   { name, record: { bucketId, homeShard } }: { name: BucketName; record: NameRecord },
 ): Promise<void> {
-  const { value } = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId });
+  const { value } = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, kinds: [] });
   if (value.bucket?.objectLock !== undefined) return;
   throw new AppError('BucketAlreadyOwnedByYou', { fields: { BucketName: name } });
 }
@@ -151,7 +151,7 @@ async function reserveName(
   const { value } = await metadata.execute(system, 'reserve-name', command);
   if (value.kind !== 'owned-already') return value;
   const { bucketId, homeShard } = value.record;
-  const found = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId });
+  const found = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, kinds: [] });
   const state = found.value.bucket?.state;
   // Whether it will be there in a moment is being decided (force_delete).
   if (state === 'closing') return { kind: 'in-progress' };

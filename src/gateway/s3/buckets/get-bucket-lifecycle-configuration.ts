@@ -3,7 +3,7 @@ import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { lifecycleDocument } from '../xml/lifecycle-xml.ts';
-import { presentConfigs } from './present-bucket.ts';
+import { presentConfig } from './present-bucket.ts';
 import { transitionMinimumAnswer } from './put-bucket-lifecycle-configuration.ts';
 
 export const getBucketLifecycleConfiguration = defineOperation({
@@ -16,7 +16,7 @@ export const getBucketLifecycleConfiguration = defineOperation({
   access: ({ resource }) => [['s3:GetLifecycleConfiguration', resource]],
   memoryBytes: () => LIMITS.documentMemoryFactor * LIMITS.lifecycleBodyBytesMax,
   async run(context, { bucket }) {
-    const { lifecycle } = await presentConfigs(context);
+    const lifecycle = await presentConfig(context, 'lifecycle');
     if (lifecycle === undefined)
       throw new AppError('NoSuchLifecycleConfiguration', { fields: { BucketName: bucket } });
     const text = await lifecycleDocument(context, lifecycle);

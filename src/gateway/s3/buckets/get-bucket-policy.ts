@@ -1,7 +1,7 @@
 // GetBucketPolicy: the text, byte for byte as it was put (s3-behaviour 20).
 import { AppError } from '../../../types/errors.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
-import { presentConfigs } from './present-bucket.ts';
+import { presentConfig } from './present-bucket.ts';
 import { requireOwnAccount } from './set-bucket-document.ts';
 
 export const getBucketPolicy = defineOperation({
@@ -14,7 +14,7 @@ export const getBucketPolicy = defineOperation({
   access: ({ resource }) => [['s3:GetBucketPolicy', resource]],
   async run(context, { bucket }) {
     requireOwnAccount(context);
-    const { policy } = await presentConfigs(context);
+    const policy = await presentConfig(context, 'policy');
     if (policy === undefined) throw new AppError('NoSuchBucketPolicy', { fields: { BucketName: bucket } });
     const bytes = Buffer.from(policy.text);
     return { status: 200, headers: { 'Content-Type': 'application/json' }, body: { kind: 'bytes', bytes } };

@@ -2,7 +2,7 @@
 import { xmlText } from '../../../base/xml/write-xml.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { s3Document } from '../request/vendor.ts';
-import { presentConfigs } from './present-bucket.ts';
+import { presentConfig } from './present-bucket.ts';
 
 const MFA_DELETE = { enabled: 'Enabled', disabled: 'Disabled' } as const;
 const STATUS = { enabled: 'Enabled', suspended: 'Suspended' } as const;
@@ -16,7 +16,7 @@ export const getBucketVersioning = defineOperation({
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketVersioning', resource]],
   async run(context) {
-    const { status, mfaDelete } = (await presentConfigs(context)).versioning ?? {};
+    const { status, mfaDelete } = (await presentConfig(context, 'versioning')) ?? {};
     const text = s3Document(
       'VersioningConfiguration',
       xmlText('Status', status && STATUS[status]),

@@ -2,7 +2,7 @@
 import { AppError } from '../../../types/errors.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { objectLockDocument } from '../xml/object-lock-xml.ts';
-import { presentConfigs } from './present-bucket.ts';
+import { presentConfig } from './present-bucket.ts';
 
 export const getObjectLockConfiguration = defineOperation({
   name: 'GetObjectLockConfiguration',
@@ -14,7 +14,7 @@ export const getObjectLockConfiguration = defineOperation({
   parse: ({ bucket }) => ({ bucket, resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketObjectLockConfiguration', resource]],
   async run(context, { bucket }) {
-    const { objectLock } = await presentConfigs(context);
+    const objectLock = await presentConfig(context, 'objectLock');
     if (objectLock === undefined)
       throw new AppError('ObjectLockConfigurationNotFoundError', { fields: { BucketName: bucket } });
     return { status: 200, body: { kind: 'xml', text: objectLockDocument(objectLock) } };

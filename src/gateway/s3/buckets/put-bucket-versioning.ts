@@ -6,7 +6,7 @@ import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { mayHaveFactorFor, secondFactorMissing } from '../second-factor.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
-import { presentBucket, presentConfigs } from './present-bucket.ts';
+import { presentBucket, presentConfig } from './present-bucket.ts';
 import { setBucketDocument } from './set-bucket-document.ts';
 
 interface VersioningBody {
@@ -50,7 +50,7 @@ export const putBucketVersioning = defineOperation({
 
 /** Throws AccessDenied, IllegalVersioningConfigurationException. */
 async function checkMfaDelete(context: OperationContext, { versioning, mfaDelete }: VersioningBody) {
-  const isOn = (await presentConfigs(context)).versioning?.mfaDelete === 'enabled';
+  const isOn = (await presentConfig(context, 'versioning'))?.mfaDelete === 'enabled';
   if (mfaDelete === 'enabled' || isOn) {
     const { caller } = context;
     // Roots of other accounts are roots, too, and have devices of their own.

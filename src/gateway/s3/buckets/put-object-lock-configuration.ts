@@ -2,7 +2,7 @@
 // (service 2.4). Clearing that default is the one request whose answer has a body (service 4.1, extensions 5).
 import { bucketArn, defineOperation } from '../operation.ts';
 import { objectLockDocument, parseObjectLockBody } from '../xml/object-lock-xml.ts';
-import { presentConfigs } from './present-bucket.ts';
+import { presentConfig } from './present-bucket.ts';
 import { setBucketDocument } from './set-bucket-document.ts';
 
 export const putObjectLockConfiguration = defineOperation({
@@ -23,7 +23,7 @@ export const putObjectLockConfiguration = defineOperation({
       await setBucketDocument(context, { kind: 'objectLock', document });
       return { status: 200 };
     }
-    const { objectLock: before } = await presentConfigs(context);
+    const before = await presentConfig(context, 'objectLock');
     // Without a rule it is also how the lock of a bucket is switched on, which clears nothing.
     const hadRule = before?.defaultRetention !== undefined || before?.isCleared === true;
     const isCleared = rule.kind === 'cleared' || hadRule;

@@ -13,7 +13,7 @@ export const getBucketCompliance = defineOperation({
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketCompliance', resource]],
   async run(context) {
-    const { configs, timeMs } = await readPresent(context);
+    const { configs, timeMs } = await readPresent(context, ['compliance']);
     return { status: 200, body: { kind: 'xml', text: bucketComplianceDocument(configs.compliance, timeMs) } };
   },
 });

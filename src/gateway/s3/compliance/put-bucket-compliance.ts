@@ -37,7 +37,7 @@ export const putBucketCompliance = defineOperation({
         ]
       : [],
   async run(context, _input, given) {
-    const { configs, timeMs } = await readPresent(context);
+    const { configs, timeMs } = await readPresent(context, ['compliance']);
     const document = settingsOf(given, configs.compliance, timeMs);
     await setBucketDocument(context, { kind: 'compliance', document });
     return { status: 200 };

@@ -116,6 +116,7 @@ async function beginRename(
   const { record } = value;
   const { value: other } = await metadata.query({ shard: record.homeShard }, 'get-bucket', {
     bucketId: record.bucketId,
+    kinds: [],
   });
   if (other.bucket?.state !== 'deleted') return value;
   await metadata.execute(SYSTEM, 'forget-name', { name: to, bucketId: record.bucketId, owner });
