@@ -179,6 +179,17 @@ export const getHeld: QuerySpec<QueryOf<'get-held'>, ResultOf<'get-held'>> = {
   },
 };
 
+export const getHeldOfAccounts: QuerySpec<
+  QueryOf<'get-held-of-accounts'>,
+  ResultOf<'get-held-of-accounts'>
+> = {
+  async run({ accountIds }, state) {
+    const all = accountIds.map(ofAccount);
+    const counter = await readCounters(state, all.flatMap(namesOf));
+    return { held: all.map((names) => heldIn(names, counter)) };
+  },
+};
+
 export const getHeldByBucket: QuerySpec<QueryOf<'get-held-by-bucket'>, ResultOf<'get-held-by-bucket'>> = {
   async run({ bucketId }, state) {
     const held = ofBucket(bucketId);

@@ -255,9 +255,13 @@ describe('of an account', () => {
     const telemetry = { ...QUIET_TELEMETRY, count: (name: string) => void told.push(name) };
     // Each time a new primary, which has nothing in memory.
     const look = () =>
-      createQuotaWatch({ metadata: world.shards, shards: () => [0], log, telemetry }).work(
-        new AbortController().signal,
-      );
+      createQuotaWatch({
+        metadata: world.shards,
+        shards: () => [0],
+        clock: world.clock,
+        log,
+        telemetry,
+      }).work(new AbortController().signal);
     const event = ['holdfast:SoftQuota:Passed', OWNER];
     await bound({ soft: { bytes: 100 } });
     for (let shard = 0; shard < 3; shard++) await put(world.shards, shard, { key: 'k', sizeBytes: 40 });
@@ -272,6 +276,40 @@ describe('of an account', () => {
     await bound(null);
     await look();
     expect(await eventsIn(0)).toHaveLength(2);
+  });
+
+  test('many accounts with soft bounds are looked at some at a time, each shard is asked once for them, and rests follow', async () => {
+    const soft = { soft: { bytes: 10 } };
+    const accountIds = Array.from(
+      { length: 150 },
+      (_, at) => String(at + 1000).padStart(12, '0') as AccountId,
+    );
+    let nowMs = 0;
+    const asked: string[] = [];
+    const metadata = {
+      shardCount: 4,
+      query: async (_: object, name: string, query: { after?: AccountId; accountIds?: AccountId[] }) => {
+        asked.push(name);
+        nowMs += 1;
+        const held = query.accountIds?.map(() => ({ bytes: 3, objects: 1 }));
+        if (held !== undefined) return { kind: 'done', value: { held } };
+        const some = accountIds.filter((id) => query.after === undefined || id > query.after).slice(0, 100);
+        const quotas = some.map((accountId) => ({ accountId, quotas: { operator: soft }, phase: 'none' }));
+        return { kind: 'done', value: { quotas, ...(some.length === 100 && { next: some.at(-1) }) } };
+      },
+      execute: async () => ({ kind: 'done', value: { kind: 'noted' } }),
+    } as unknown as MetadataPort;
+    const aboveCounts: number[] = [];
+    const gauge = (_: string, value: number) => void aboveCounts.push(value);
+    const telemetry = { ...QUIET_TELEMETRY, gauge };
+    const clock = { monotonicMs: () => nowMs };
+    const watch = createQuotaWatch({ metadata, shards: () => [0], clock, log: QUIET, telemetry });
+    const { signal } = new AbortController();
+    expect(await watch.work(signal)).toEqual({ state: 'idle', idleMs: 45, failures: [] });
+    expect(await watch.work(signal)).toEqual({ state: 'idle', idleMs: 30_000, failures: [] });
+    // All are above: three bytes in each of four shards.
+    expect(aboveCounts).toEqual([150]);
+    expect(asked.filter((name) => name === 'get-held-of-accounts')).toHaveLength(8);
   });
 
   test('what is held when it begins counts, and after its end there is no bound', async () => {

@@ -92,6 +92,8 @@ export interface QuotaQueries {
     query: { accountId: AccountId };
     result: { held: HeldAmount; lease: QuotaLease | null };
   };
+  /** The same of some accounts, in their order, without leases. */
+  'get-held-of-accounts': { query: { accountIds: readonly AccountId[] }; result: { held: HeldAmount[] } };
   /** What a bucket holds. */
   'get-held-by-bucket': { query: { bucketId: BucketId }; result: { held: HeldAmount } };
 }
