@@ -13,7 +13,9 @@ import {
 } from '../../tests/support/metadata/metadata-shards.ts';
 import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
+import { LIMITS } from '../types/limits.ts';
 import type { AccountId, ObjectKey } from '../types/names.ts';
+import { partCodec } from '../types/records/rows.ts';
 import { CommandView } from './engine/command-view.ts';
 import { SHARD_COLUMNS } from './engine/shards.ts';
 
@@ -29,11 +31,14 @@ const deletion = (count: number) => ({
 /** A world that counts the rows which are read from its store, and the turns that are taken. */
 async function openCounted() {
   const kv = createMemoryKv(SHARD_COLUMNS);
-  const counts = { rows: 0, bytesMax: 0 };
+  const counts = { rows: 0, bytesMax: 0, gotBytesMax: 0 };
   const { getMany, range } = kv;
   kv.getMany = async (column, keys) => {
     counts.rows += keys.length;
-    return getMany.call(kv, column, keys);
+    const values = await getMany.call(kv, column, keys);
+    const bytes = values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    counts.gotBytesMax = Math.max(counts.gotBytesMax, bytes);
+    return values;
   };
   kv.range = async (bounds) => {
     const rows = await range.call(kv, bounds);
@@ -45,12 +50,14 @@ async function openCounted() {
     return rows;
   };
   const taken: string[] = [];
+  const hooks: { onTurn?: () => void } = {};
   /** Before computations of many steps. */
   const readBefore: number[] = [];
   const fair = createFairTurns();
   const turns: FairTurns = {
     async take({ owner }) {
       taken.push(String(owner));
+      hooks.onTurn?.();
     },
     finish(turn, steps) {
       readBefore.push(counts.rows);
@@ -65,7 +72,7 @@ async function openCounted() {
     await work();
     return counts.rows;
   };
-  return { world, taken, readBefore, count, counts };
+  return { world, taken, readBefore, count, counts, hooks };
 }
 
 type Counted = Awaited<ReturnType<typeof openCounted>>['world'];
@@ -143,6 +150,35 @@ test('a list of parts reads a bounded number of bytes at a time, however much is
   );
   expect(listed.isTruncated).toBe(true);
   expect(counts.bytesMax).toBeLessThan(400_000);
+});
+
+test('a Complete of parts of many pieces reads and decodes a bounded number of bytes at a time', async () => {
+  const { world, counts, hooks } = await openCounted();
+  const uploadId = await beginUpload(world, 'a');
+  const parts: { partNumber: number; etag: string }[] = [];
+  // First light ones, by which it might ask for many together.
+  for (let partNumber = 1; partNumber <= 340; partNumber++) {
+    const data = world.newData({ sizeBytes: 5 * MiB });
+    if (partNumber > 200)
+      for (const use of data.uses) Object.assign(use, { wrappedDataKey: new Uint8Array(65_000) });
+    await putPart(world, { key: key('a'), uploadId }, { partNumber, data });
+    parts.push({ partNumber, etag: etagOf(`part ${partNumber}`) });
+  }
+  counts.gotBytesMax = 0;
+  let decodedBytesMax = 0;
+  const decoded = vi.spyOn(partCodec, 'decode');
+  hooks.onTurn = () => {
+    const bytes = decoded.mock.calls.reduce((sum, [row]) => sum + row.length, 0);
+    decodedBytesMax = Math.max(decodedBytesMax, bytes);
+    decoded.mockClear();
+  };
+  const command = { bucketId: BUCKET, key: key('a'), uploadId, parts };
+  const reply = await world.shards.execute({ shard: 0, bucket }, 'complete-upload', command);
+  hooks.onTurn();
+  expect(reply).toMatchObject({ value: { kind: 'too-many-segments' } });
+  expect(decodedBytesMax).toBeLessThan(400_000);
+  expect(counts.gotBytesMax).toBeLessThan(LIMITS.uploadPartsBytesMax + 1 * MiB);
+  decoded.mockRestore();
 });
 
 test('of one owner two commands that read many rows by and by are under way at once', async () => {

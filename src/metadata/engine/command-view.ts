@@ -7,6 +7,9 @@ import type { RangeAddress, Reads, Row, RowAddress, View } from '../../ports/sta
 import type { Overlay } from './overlay.ts';
 import { keyOfRow, rowKey } from './row-keys.ts';
 
+/** So many bytes of rows cost as much as a row more. */
+const BYTES_OF_ROW = 1024;
+
 export class CommandView implements View {
   readonly #shard: number;
   readonly #kv: KvPort;
@@ -14,6 +17,7 @@ export class CommandView implements View {
   readonly #rows = new Map<string, Uint8Array | undefined>();
   readonly #ranges = new Map<string, readonly Row[]>();
   #rangeRowCount = 0;
+  #valueBytes = 0;
   #named: { address: RowAddress; name: string } | undefined;
 
   constructor(shard: number, deps: { kv: KvPort; overlay: Overlay }) {
@@ -22,9 +26,12 @@ export class CommandView implements View {
     this.#overlay = deps.overlay;
   }
 
-  /** Rows that have been asked for by their address, and those that ranges have given: what a look at all of it costs. */
-  get rowCount(): number {
-    return this.#rows.size + this.#rangeRowCount;
+  /**
+   * What a look at all of it costs, in rows: those that have been asked for by their address, those that ranges have given, and
+   * their bytes.
+   */
+  get weight(): number {
+    return this.#rows.size + this.#rangeRowCount + Math.floor(this.#valueBytes / BYTES_OF_ROW);
   }
 
   has(address: RowAddress | RangeAddress): boolean {
@@ -70,7 +77,7 @@ export class CommandView implements View {
       if (this.#rows.has(name)) continue;
       const key = rowKey(this.#shard, address.table, address.key);
       const pending = this.#overlay.get(column, key);
-      if (pending !== undefined) this.#rows.set(name, pending.value ?? undefined);
+      if (pending !== undefined) this.#keep(name, pending.value ?? undefined);
       else {
         // Named once: the engine and the command both ask for the bucket's row.
         this.#rows.set(name, undefined);
@@ -80,8 +87,13 @@ export class CommandView implements View {
     }
     if (names.length === 0) return undefined;
     return this.#kv.getMany(column, keys).then((values) => {
-      for (let i = 0; i < names.length; i++) this.#rows.set(names[i] as string, values[i]);
+      for (let i = 0; i < names.length; i++) this.#keep(names[i] as string, values[i]);
     });
+  }
+
+  #keep(name: string, value: Uint8Array | undefined): void {
+    this.#rows.set(name, value);
+    this.#valueBytes += value?.length ?? 0;
   }
 
   async #fetchRange(address: RangeAddress): Promise<void> {
@@ -99,6 +111,7 @@ export class CommandView implements View {
     const rows = merged.map(({ key, value }) => ({ key: keyOfRow(key), value }));
     this.#ranges.set(rangeName(address), rows);
     this.#rangeRowCount += rows.length;
+    for (const { value } of rows) this.#valueBytes += value.length;
   }
 
   async #readAll({ bounds, pending, reverse, limit }: WantedRange): Promise<readonly KvRow[]> {

@@ -357,6 +357,8 @@ export class Shard {
       if (first !== undefined) await first;
       const early = this.#answerWithoutDeciding(call.envelope, view, locks);
       if (early !== undefined) return this.#answerWhenCommitted(call, early);
+      const turn = this.#waitForTurn(call, view);
+      if (turn !== false && (await turn)) return;
       for (let round = 0, reads = spec.more?.(command, view); reads !== undefined; round++) {
         assert(round < READ_ROUNDS_MAX, 'a command reads in a bounded number of rounds');
         const beginning = end === undefined && this.#beginLong(call, view, reads);
@@ -383,8 +385,8 @@ export class Shard {
    */
   #beginLong(call: Call, view: CommandView, next: Reads): Promise<() => void> | false {
     const { turns } = this.#parts;
-    const rowCount = view.rowCount + (next.rows?.length ?? 0);
-    if (turns === undefined || !isLong(call, rowCount)) return false;
+    const weight = view.weight + (next.rows?.length ?? 0);
+    if (turns === undefined || !isLong(call, weight)) return false;
     const owner = this.#ownerOf(call, view);
     return owner !== '' && turns.begin({ owner, work: 'commands' });
   }
@@ -404,7 +406,7 @@ export class Shard {
    */
   #waitForTurn(call: Call, view: CommandView): Promise<boolean> | false {
     const { turns } = this.#parts;
-    if (turns === undefined || !isLong(call, view.rowCount)) return false;
+    if (turns === undefined || !isLong(call, view.weight)) return false;
     const turn = turns.take({ owner: this.#ownerOf(call, view), work: 'commands' });
     return turn.then(() => this.#isOver(call));
   }
@@ -413,7 +415,7 @@ export class Shard {
   #prepare(call: Call, view: CommandView): Promise<unknown> | undefined {
     const { turns } = this.#parts;
     const { spec, command } = call;
-    if (turns === undefined || spec.prepare === undefined || view.rowCount < LONG_COMMAND_ROWS)
+    if (turns === undefined || spec.prepare === undefined || view.weight < LONG_COMMAND_ROWS)
       return undefined;
     const owner = this.#ownerOf(call, view);
     return turns.finish({ owner, work: 'commands' }, spec.prepare(command, view));

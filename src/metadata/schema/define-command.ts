@@ -22,6 +22,9 @@ export interface CommandContext extends DecideContext, Metering {
   rules: DeleteRules;
 }
 
+/** What `look` gives that has not come to its end: others have their turn before it is called again. */
+export const LOOK_AGAIN = 'look-again';
+
 interface CommandForm<Command, Outcome, Prepared> {
   locks(command: Command): LockRequest[];
   /** As CommandSpec has them. */
@@ -29,9 +32,10 @@ interface CommandForm<Command, Outcome, Prepared> {
   isLong?(command: Command): boolean;
   /**
    * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
-   * appear as absent; it is called again until none is left. Leave out where the command looks at nothing.
+   * appear as absent; it is called again until none is left, and wherever it gives LOOK_AGAIN, because more would take long. Leave
+   * out where the command looks at nothing.
    */
-  look?(command: Command, view: View): void;
+  look?(command: Command, view: View): unknown;
   /** Counters that `decide` will ask for, by what was looked at. Leave out where they are few: then it decides once more. */
   counters?(command: Command, view: View): readonly string[];
   /** What `decide` is given as its last argument: of a command that looks at thousands of rows (CommandSpec). */
@@ -79,14 +83,14 @@ const NOTHING_SEEN: View = { has: () => false, row: () => undefined, range: () =
 const lookers = new WeakMap<View, Looker>();
 
 /** What `look` asks for and `seen` does not have yet; undefined when that is nothing. */
-function unseen(seen: View, look: (view: View) => void): Reads | undefined {
+function unseen(seen: View, look: (view: View) => unknown): Reads | undefined {
   const looker = (seen !== NOTHING_SEEN && lookers.get(seen)) || createLooker(seen);
   if (seen !== NOTHING_SEEN) lookers.set(seen, looker);
   looker.rows = [];
   looker.ranges = [];
-  look(looker.view);
+  const isAgain = look(looker.view) === LOOK_AGAIN;
   const { rows, ranges } = looker;
-  return rows.length === 0 && ranges.length === 0 ? undefined : { rows, ranges };
+  return rows.length === 0 && ranges.length === 0 && !isAgain ? undefined : { rows, ranges };
 }
 
 interface Looker {

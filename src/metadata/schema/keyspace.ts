@@ -360,11 +360,18 @@ export function partRow(uploadId: UploadId, partNumber: number): RowAddress {
 }
 
 /** Parts behind number `after`, by number. */
-export function partRange(options: { uploadId: UploadId; after: number; limit: number }): RangeAddress {
+export function partRange(options: {
+  uploadId: UploadId;
+  after: number;
+  limit: number;
+  bytesMax?: number;
+}): RangeAddress {
+  const { limit, bytesMax } = options;
   const id = uploadIdBytes(options.uploadId);
   // Markers come from clients and may be beyond every part.
   const gte = concatBytes(id, u16(Math.min(options.after + 1, 0xffff)));
-  return { table: TABLES.parts, gte, lt: concatBytes(id, u16(0xffff)), limit: options.limit };
+  const range = { table: TABLES.parts, gte, lt: concatBytes(id, u16(0xffff)), limit };
+  return bytesMax === undefined ? range : { ...range, bytesMax };
 }
 
 /** Of the row of a part. */

@@ -1,7 +1,7 @@
 // CompleteMultipartUpload: the listed parts become a version, the others go afterwards; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
 
-import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
+import type { Steps } from '../../base/async/steps.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { CompleteRefusal } from '../../ports/metadata/uploads.ts';
 import type { NewVersion } from '../../ports/metadata/versions.ts';
@@ -19,7 +19,7 @@ import { endRemoved } from '../blobs/links.ts';
 import { findBucket, openBucket } from '../buckets/buckets.ts';
 import { noteCreated } from '../events/note-events.ts';
 import { ofAccount, ofBucket, partDeltas } from '../quotas/held.ts';
-import { defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
+import { defineCommand, exclusive, LOCK, LOOK_AGAIN, shared } from '../schema/define-command.ts';
 import { completedTimeRow, completedUploadRow, PRESENT, partRow, put, remove } from '../schema/keyspace.ts';
 import { loadHistory, lookAtHistory } from '../versions/key-history.ts';
 import { putHistories } from '../versions/put-histories.ts';
@@ -54,10 +54,11 @@ export const completeUpload = defineCommand<Command, Outcome, Assembled | Comple
   look(command, view) {
     const { bucketId, key, uploadId, parts } = command;
     findUpload(view, command);
-    finishAtOnce(findParts(view, uploadId, parts));
+    const isJudged = findParts(view, uploadId, parts).next().done === true;
     mayHaveOtherParts(view, uploadId, parts);
     view.row(completedUploadRow(uploadId));
     lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
+    return isJudged ? undefined : LOOK_AGAIN;
   },
 
   counters: ({ bucketId }, view) => {

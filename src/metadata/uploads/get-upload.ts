@@ -28,7 +28,7 @@ export const listParts: QuerySpec<QueryOf<'list-parts'>, ResultOf<'list-parts'>>
     const parts: ListedPart[] = [];
     for (let last = after; parts.length <= max; ) {
       const asked = { limit: Math.min(ROWS_MAX, max + 1 - parts.length), bytesMax: ROWS_BYTES_MAX };
-      const rows = await state.range({ ...partRange({ uploadId, after: last, ...asked }), ...asked });
+      const rows = await state.range(partRange({ uploadId, after: last, ...asked }));
       for (const { value } of rows) {
         const { uses: _uses, segments: _segments, ...part } = partCodec.decode(value);
         parts.push(part);

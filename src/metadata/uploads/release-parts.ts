@@ -6,9 +6,11 @@ import { endLinks, type LinkName } from '../blobs/links.ts';
 import { partDeltas } from '../quotas/held.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { endedUploadRow, partRange, partRow, remove } from '../schema/keyspace.ts';
+import { isLastPage } from '../schema/row-pages.ts';
 import { refuse } from '../versions/write-version.ts';
 
-const PARTS_MAX = 64;
+/** Rows that are read for one entry: one may have LIMITS.partSegmentsMax segments. */
+const PARTS = { limit: 64, bytesMax: 512 * 1024 };
 const LINKS_MAX = 2000;
 
 export const releaseParts = defineCommand<CommandOf<'release-parts'>, OutcomeOf<'release-parts'>>({
@@ -16,13 +18,13 @@ export const releaseParts = defineCommand<CommandOf<'release-parts'>, OutcomeOf<
 
   look({ endedAtMs, uploadId }, view) {
     view.row(endedUploadRow(endedAtMs, uploadId));
-    view.range(partRange({ uploadId, after: 0, limit: PARTS_MAX }));
+    view.range(partRange({ uploadId, after: 0, ...PARTS }));
   },
 
   decide({ endedAtMs, uploadId }, view, { nowMs }) {
     const ended = endedUploadRow(endedAtMs, uploadId);
     if (view.row(ended) === undefined) return refuse({ kind: 'released', isLast: true });
-    const rows = view.range(partRange({ uploadId, after: 0, limit: PARTS_MAX }));
+    const rows = view.range(partRange({ uploadId, after: 0, ...PARTS }));
     const links: LinkName[] = [];
     const removed: PartRecord[] = [];
     const puts = [];
@@ -34,7 +36,7 @@ export const releaseParts = defineCommand<CommandOf<'release-parts'>, OutcomeOf<
       removed.push(part);
       puts.push(remove(partRow(uploadId, partNumber)));
     }
-    const isLast = puts.length === rows.length && rows.length < PARTS_MAX;
+    const isLast = puts.length === rows.length && isLastPage(rows, PARTS);
     puts.push(...endLinks(links, nowMs));
     if (isLast) puts.push(remove(ended));
     return { outcome: { kind: 'released', isLast }, puts, counters: partDeltas({ removed }) };

@@ -30,10 +30,13 @@ export function findUpload(view: View, { bucketId, key, uploadId }: UploadName):
   return row && uploadCodec.decode(row);
 }
 
-/** Parts that are read in the first round; each further round reads twice as many, up to PARTS_OF_ROUND_MAX. */
-const PARTS_OF_FIRST_ROUND = 64;
-/** Reading and decoding so many takes some 5 ms. */
-const PARTS_OF_ROUND_MAX = 1024;
+/** Parts that are read in the first round. A row may have LIMITS.partSegmentsMax segments, and 250 KiB. */
+const PARTS_OF_FIRST_ROUND = 8;
+/** And in each further one: by what those before have shown. */
+const PARTS_OF_ROUND_MAX = 128;
+const ROUND_BYTES = 512 * 1024;
+/** Decoding so much takes some 5 ms. */
+const STEP_BYTES = 128 * 1024;
 
 const decodePart = decodeOnce(partCodec);
 
@@ -48,8 +51,10 @@ export type FoundParts =
 interface Judged {
   parts: Readonly<PartRecord>[];
   sizeBytes: number;
-  /** Of the next round. */
-  count: number;
+  /** Of the list: those that have been asked for. */
+  askedCount: number;
+  /** Of the last one. */
+  rowBytes: number;
 }
 
 /** By the view of a Complete: what it has read stays as it is. */
@@ -57,8 +62,9 @@ const judgedParts = new WeakMap<View, Judged>();
 
 /**
  * The parts that a Complete lists, by number. Its list is judged as far as it has been read: a list in the wrong order
- * reads nothing, and nothing is read behind a part that is missing or has another ETag. `look` does it too, so each part is
- * decoded in the round that has read it, and 10,000 parts do not hold the thread. Each round goes on where the last one ended.
+ * reads nothing, and nothing is read behind a part that is missing or has another ETag. `look` does it too, a step at a time, so
+ * each part is decoded soon after it was read, and neither 10,000 parts nor those of many pieces hold the thread. Each round and
+ * each step goes on where the last one ended.
  */
 export function* findParts(
   view: View,
@@ -68,35 +74,39 @@ export function* findParts(
   if (listed.length === 0) return { kind: 'invalid-part', partNumber: 1 };
   const isOrdered = listed.every(({ partNumber }, at) => partNumber > (listed[at - 1]?.partNumber ?? 0));
   if (!isOrdered) return { kind: 'invalid-part-order' };
-  const judged = judgedParts.get(view) ?? { parts: [], sizeBytes: 0, count: PARTS_OF_FIRST_ROUND };
+  const judged = judgedParts.get(view) ?? { parts: [], sizeBytes: 0, askedCount: 0, rowBytes: 0 };
   judgedParts.set(view, judged);
   const { parts } = judged;
+  let stepBytes = 0;
   while (parts.length < listed.length) {
-    const group = listed.slice(parts.length, parts.length + judged.count);
-    const values: (Uint8Array | undefined)[] = [];
-    let isRead = true;
-    for (const { partNumber } of group) {
-      const row = partRow(uploadId, partNumber);
-      isRead &&= view.has(row);
-      values.push(view.row(row));
-    }
+    if (parts.length === judged.askedCount) judged.askedCount += roundOf(judged);
+    const group = listed.slice(parts.length, judged.askedCount);
+    const rows = group.map(({ partNumber }) => partRow(uploadId, partNumber));
+    // A round is read as a whole.
+    const isRead = rows[0] !== undefined && view.has(rows[0]);
+    const values = rows.map((row) => view.row(row));
     if (!isRead) return { kind: 'found', parts };
-    const found: Readonly<PartRecord>[] = [];
-    let sizeBytes = judged.sizeBytes;
     for (const [at, { partNumber, etag }] of group.entries()) {
       const value = values[at];
       const part = value && decodePart(value);
       if (value === undefined || part?.etag !== etag) return { kind: 'invalid-part', partNumber };
-      found.push(part);
-      sizeBytes += value.length;
+      judged.sizeBytes += value.length;
+      if (judged.sizeBytes > LIMITS.uploadPartsBytesMax) return { kind: 'too-many-segments' };
+      judged.rowBytes = value.length;
+      parts.push(part);
+      stepBytes += value.length;
+      if (stepBytes < STEP_BYTES) continue;
+      yield;
+      stepBytes = 0;
     }
-    if (sizeBytes > LIMITS.uploadPartsBytesMax) return { kind: 'too-many-segments' };
-    parts.push(...found);
-    judged.sizeBytes = sizeBytes;
-    judged.count = Math.min(2 * judged.count, PARTS_OF_ROUND_MAX);
-    yield;
   }
   return { kind: 'found', parts };
+}
+
+/** How many parts are read together. */
+function roundOf({ parts, rowBytes }: Judged): number {
+  if (parts.length === 0) return PARTS_OF_FIRST_ROUND;
+  return Math.max(1, Math.min(PARTS_OF_ROUND_MAX, Math.floor(ROUND_BYTES / rowBytes)));
 }
 
 /** Whether the upload may have parts that are not listed. For `look`, and again for `decide`. */
