@@ -39,4 +39,8 @@ test('an account that is called as another one is named by is not taken for it',
   for (const word of [...words, ann.canonicalId, 'Ann'])
     expect((await accounts.find(word)).account.accountId, word).toBe(ann.accountId);
   expect((await accounts.find('other-1@example.com')).account.name).toBe(ann.email);
+  // Nor once the number is nobody's any more: an operator may still say it.
+  await accounts.remove(ann.accountId);
+  await expect(accounts.find(ann.accountId)).rejects.toMatchObject({ code: 'NoSuchEntity' });
+  await expect(accounts.remove(ann.accountId)).rejects.toMatchObject({ code: 'NoSuchEntity' });
 });

@@ -196,7 +196,8 @@ export function createAccounts(deps: {
   }
 
   async function find(reference: string): Promise<AccountWithKeys> {
-    const account = (await byId(reference)) ?? (await byWord(reference));
+    // A number is an account's or nobody's: partners choose names, and one may be the number of an account that is gone.
+    const account = ACCOUNT_ID.test(reference) ? await byId(reference) : await byWord(reference);
     if (account === null) throw new AppError('NoSuchEntity', { message: 'There is no such account.' });
     // Keys come with the listing only: one row of it, behind the id's predecessor.
     const after = String(Number(account.accountId) - 1).padStart(12, '0') as AccountId;

@@ -171,6 +171,11 @@ test('is suspended, restored and made paid; each change is in its history, and n
   const { history } = await tenancy.getCustomer(OPERATOR, id);
   const states = ['trial', 'suspended', 'trial', 'paid', 'suspended', 'paid'];
   expect(history.map(({ state }) => state)).toEqual(states);
+  for (let times = 0; times < 20; times++) {
+    await change({ active: false });
+    await change({ active: true });
+  }
+  expect((await tenancy.getCustomer(OPERATOR, id)).history.length).toBeLessThanOrEqual(20);
 });
 
 test('new keys take the place of the old ones; name and e-mail change with the account', async () => {

@@ -11,6 +11,7 @@ import { accountEmailRow, accountNameRow, accountRow, put, remove } from '../sch
 import { refuse } from '../versions/write-version.ts';
 import { decodeAccountId, encodeAccountId, findLiveAccount, indexRows } from './accounts.ts';
 import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
+import { withState } from './state-history.ts';
 import { findCustomer, lookAtTenancy, writeTenancy } from './tenancy.ts';
 
 type Command = CommandOf<'set-account'>;
@@ -90,7 +91,7 @@ function customerPuts(
   const { before, account, nowMs } = parts;
   if (before === undefined) return [];
   const { name, email, state, isUnpaid = false } = account;
-  const history = before.state === state ? before.history : [...before.history, { state, fromMs: nowMs }];
+  const history = before.state === state ? before.history : withState(before.history, state, nowMs);
   const record: CustomerRecord = { ...(parts.after ?? before), name, email, state, isUnpaid, history };
   return writeTenancy(view, { replace: [record] }, nowMs).puts;
 }
