@@ -113,6 +113,12 @@ export function createSessions({ keyring, random }: { keyring: KeyringPort; rand
   };
 }
 
+/** Throws PackedPolicyTooLarge for policies that no session can have, whatever else is in it. */
+export function requireSmall(policies: readonly { text: string }[]): void {
+  const sizeBytes = policies.reduce((sum, { text }) => sum + text.length, 0);
+  if (sizeBytes > SESSION_BYTES_MAX) throw tooLarge(sizeBytes / SESSION_BYTES_MAX);
+}
+
 function tooLarge(share: number): AppError {
   const percent = Math.ceil(share * 100);
   const message = `Packed size of session tags and session policy consumes ${percent}% of allotted space.`;

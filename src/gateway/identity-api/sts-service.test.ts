@@ -227,6 +227,16 @@ describe('AssumeRole', () => {
       status: 400,
       code: 'PackedPolicyTooLarge',
     });
+    // So it does in managed ones, of which no more is read than fits.
+    const long = Policy + ' '.repeat(30_000);
+    const created = { Action: 'CreatePolicy', PolicyName: 'long', PolicyDocument: long };
+    await callIam({ ...account, endpoint: world.endpoint }, created);
+    const ofMine = (name: string) => `arn:aws:iam::${account.accountId}:policy/${name}`;
+    const arns = ['long', 'long', 'long', 'missing'].map((name, at) => [
+      `PolicyArns.member.${at + 1}.arn`,
+      ofMine(name),
+    ]);
+    expect(await assume(user, arn, Object.fromEntries(arns))).toMatchObject({ code: 'PackedPolicyTooLarge' });
     expect(await assume(user, arn, { DurationSeconds: 3601 })).toMatchObject({
       code: 'ValidationError',
       message: expect.stringContaining('MaxSessionDuration'),

@@ -15,7 +15,7 @@ import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type RoleRecord } from '../../types/records/identity-records.ts';
 import type { Tag } from '../../types/tags.ts';
 import { roleArn, userIdOf } from '../auth/principal.ts';
-import type { Session } from '../auth/sessions.ts';
+import { requireSmall, type Session } from '../auth/sessions.ts';
 import type { ServiceDependencies } from '../http/service-route.ts';
 import { authorizeAction, type IdentityCaller } from './authorize-action.ts';
 import { checkTags, policyArn, tags } from './identity-parameters.ts';
@@ -315,8 +315,11 @@ async function sessionPolicies(
     }
     policies.push({ name: 'session policy', text: Policy });
   }
-  for (const { arn } of PolicyArns)
+  for (const { arn } of PolicyArns) {
     policies.push({ name: arn, text: await managedText(deps, accountId, arn) });
+    // No more is read of what is refused all the same.
+    requireSmall(policies);
+  }
   return policies;
 }
 
