@@ -3,24 +3,42 @@
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { DecideContext, View } from '../../ports/state-machine.ts';
+import { dayOf } from '../../types/metered.ts';
 import { makeOutboxId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../types/records/rows.ts';
 import type { RowChange } from '../blobs/repair-entries.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { bucketRow, bucketUploads, deletedBucketRow, outboxRow, PRESENT, put } from '../schema/keyspace.ts';
+import {
+  bucketRow,
+  bucketUploads,
+  deletedBucketRow,
+  outboxRow,
+  PRESENT,
+  put,
+  remove,
+  usageStateRow,
+} from '../schema/keyspace.ts';
+import { findUsageState } from '../usage/usage-rows.ts';
 import { refuse } from '../versions/write-version.ts';
 import { lookAtConfigs, removeConfigs } from './bucket-config.ts';
 import { findBucket, versionsOf } from './buckets.ts';
 
 export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<'delete-bucket'>>({
   // Writers into the bucket hold it shared: none can commit behind the look (R7).
-  locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
+  locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId)), exclusive(LOCK.usage(bucketId))],
 
   look({ bucketId }, view) {
-    findBucket(view, bucketId);
+    const bucket = findBucket(view, bucketId);
+    if (bucket !== undefined) findUsageState(view, { accountId: bucket.owner, bucketId });
     lookAtConfigs(view, bucketId);
     for (const range of [...versionsOf(bucketId), bucketUploads(bucketId, 1)]) view.range(range);
+  },
+
+  // Of its first day.
+  counters({ bucketId }, view) {
+    const bucket = findBucket(view, bucketId);
+    return bucket === undefined ? [] : [COUNTER.dayUsage(bucketId, dayOf(bucket.createdAtMs))];
   },
 
   decide({ bucketId }, view, context) {
@@ -31,9 +49,30 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
     }
     const bucket: BucketRecord = { ...before, state: 'deleted' };
     const hasUploads = view.range(bucketUploads(bucketId, 1)).length > 0;
-    return { outcome: { kind: 'deleted', bucket }, ...deleteForGood(bucket, hasUploads, view, context) };
+    const change = deleteForGood(bucket, hasUploads, view, context);
+    const isUnused = !hasUploads && hasNoUsage(bucket, view, context);
+    const unmetered = isUnused ? [remove(usageStateRow(bucket.owner, bucketId))] : [];
+    return { outcome: { kind: 'deleted', bucket }, ...change, puts: [...change.puts, ...unmetered] };
   },
 });
+
+/**
+ * Whether it came today, and nothing of it was metered: then there is nothing to charge, and no day of it to close. What requests to
+ * it are told later counts for the account, as of any bucket that is gone. A client may make and delete a hundred in a second.
+ */
+function hasNoUsage(
+  { bucketId, owner, createdAtMs }: BucketRecord,
+  view: View,
+  { nowMs, vector }: DecideContext,
+): boolean {
+  const state = findUsageState(view, { accountId: owner, bucketId });
+  const day = dayOf(createdAtMs);
+  if (state === undefined || state.closedDay !== day - 1 || dayOf(nowMs) !== day) return false;
+  const { sums, orphaned = [] } = state;
+  return (
+    orphaned.length === 0 && [...sums, ...vector(COUNTER.dayUsage(bucketId, day))].every((one) => one === 0)
+  );
+}
 
 /**
  * R42: it is deleted for good with its configuration, and the system shard is asked to free its name; its open uploads end

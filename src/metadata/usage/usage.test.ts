@@ -200,6 +200,44 @@ test('traffic is in the record of its day; what comes late, or too early, in the
   expect(unplaced).toEqual({ kind: 'added', unplaced: [0] });
 });
 
+test('of a bucket that comes and goes within a day nothing is left to close, unless something of it is to be charged', async () => {
+  const traffic = METERED.map((field) => (field === 'putCalls' ? 1 : 0));
+  const count = (world: MetadataShards) => {
+    const day = { accountId: OWNER, bucketId: BUCKET, day: today(world), figures: traffic };
+    return world.execute('add-traffic', { days: [day] });
+  };
+  const cases: { before(world: MetadataShards): unknown; left: Partial<Record<Metered, number>>[] }[] = [
+    { before: () => {}, left: [] },
+    { before: count, left: [{ putCalls: 1, deletedBytes: 0 }] },
+    {
+      before: async (world) => {
+        await put(world, 'k', 5000);
+        await world.remove('k');
+      },
+      left: [{ objects: 0, deletedObjects: 1, deletedBytes: 5000 }],
+    },
+    // Its record of the day before is followed by one that says when it was deleted.
+    {
+      before: async (world) => {
+        world.clock.advance(DAY_MS + CLOSED_AFTER_MS);
+        await closeDays(world);
+      },
+      left: [{ objects: 0 }],
+    },
+  ];
+  for (const { before, left } of cases) {
+    const world = await openMetadata();
+    await world.createBucket();
+    await before(world);
+    expect((await world.execute('delete-bucket', { bucketId: BUCKET })).kind).toBe('deleted');
+    const present = createUsages(world.shards, world.clock);
+    const { items } = await present.current(OWNER, { page: { page: 1, size: 10 } });
+    expect(items).toMatchObject(left);
+    // What is told later of one that is gone counts for its account.
+    expect(await count(world)).toEqual({ kind: 'added', unplaced: left.length === 0 ? [0] : [] });
+  }
+});
+
 test('counters of buckets and accounts that are lost, as those of earlier releases, are counted anew', async () => {
   const world = await openMetadata();
   await world.createBucket();
