@@ -22,3 +22,12 @@ test('a long list is written in steps, none of which has much more than 64 KiB',
   expect(String(step.value)).toBe(JSON.stringify(page));
   expect(count).toBeGreaterThan(JSON.stringify(page).length / (80 * 1024));
 });
+
+test('entries that are made when they are written are a list', () => {
+  function* make(count: number) {
+    for (let id = 1; id <= count; id++) yield { id };
+  }
+  expect(finishAtOnce(writeJson({ made: make(2), none: make(0) }))).toBe(
+    '{"made":[{"id":1},{"id":2}],"none":[]}',
+  );
+});

@@ -23,15 +23,15 @@ export function* writeJson(value: unknown): Steps<string | Buffer> {
   return whole;
 }
 
-/** Entries of a list are pieces; lists are looked for in objects that are in no list themselves. */
+/** Entries of a list are pieces; lists are looked for in objects that are in no list themselves. What makes entries is a list, too. */
 function* piecesOf(value: unknown): Generator<string, void> {
-  if (Array.isArray(value)) {
+  if (isList(value)) {
     let before = '[';
     for (const entry of value) {
       yield before + (JSON.stringify(entry) ?? 'null');
       before = ',';
     }
-    yield value.length === 0 ? '[]' : ']';
+    yield before === '[' ? '[]' : ']';
   } else if (isPlain(value)) {
     let before = '{';
     for (const [name, field] of Object.entries(value)) {
@@ -42,6 +42,10 @@ function* piecesOf(value: unknown): Generator<string, void> {
     }
     yield before === '{' ? '{}' : '}';
   } else yield JSON.stringify(value) ?? 'null';
+}
+
+function isList(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
 function isPlain(value: unknown): value is object {

@@ -1,9 +1,10 @@
 // What `holdfast jobs` shows: the jobs of all shards, newest first: those under way, and of those that have ended what is kept.
 
 import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { BucketId } from '../../types/names.ts';
 import { type JobRecord, type JobState, jobState } from '../../types/records/job-record.ts';
 
-/** Records of one page: those of renames may hold many errors. */
+/** Records of one page. */
 const PAGE = 50;
 /** Of one answer; what is left out is counted. */
 export const JOBS_SHOWN_MAX = 1000;
@@ -35,62 +36,103 @@ export interface JobReport {
   missingShards: number[];
 }
 
+/** Jobs of a shard, of which a page is read ahead. */
+interface Ahead {
+  shard: number;
+  count: number;
+  /** Newest first. */
+  jobs: (ShownJob & { bucketId?: BucketId })[];
+  before?: JobRecord['jobId'];
+  isWhole: boolean;
+  isMissing: boolean;
+}
+
+/** No more is read than is shown, and a page of each shard: somebody may have begun very many within the day. */
 export async function readJobs(metadata: MetadataPort): Promise<JobReport> {
   const all = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
-  const found = await Promise.all(all.map((shard) => jobsOf(metadata, shard)));
-  const jobs = found.flatMap((some) => some?.jobs ?? []).sort((a, b) => a.ageMs - b.ageMs);
-  const count = found.reduce((sum, some) => sum + (some?.count ?? 0), 0);
-  const shown = jobs.slice(0, JOBS_SHOWN_MAX);
-  return {
-    jobs: shown,
-    leftOutCount: Math.max(0, count - shown.length),
-    missingShards: all.filter((shard) => found[shard] === undefined),
-  };
-}
-
-/** Its last ones, and how many it has in all: somebody may have begun very many within the day. */
-async function jobsOf(
-  metadata: MetadataPort,
-  shard: number,
-): Promise<{ jobs: ShownJob[]; count: number } | undefined> {
-  const counted = await metadata.query({ shard }, 'count-jobs', {});
-  if (counted.kind !== 'done') return undefined;
-  const count = counted.value.counts.reduce((sum, each) => sum + each.count, 0);
-  const shown: ShownJob[] = [];
-  for (let before: JobRecord['jobId'] | undefined, isWhole = false; !isWhole; ) {
-    const query = { ...(before && { before }), limit: PAGE };
-    const reply = await metadata.query({ shard }, 'list-jobs', query);
-    if (reply.kind !== 'done') return undefined;
-    const { jobs, nowMs, next } = reply.value;
-    for (const job of jobs) {
-      const bucket = job.kind === 'empty-bucket' ? job.name : await nameOf(metadata, shard, job);
-      shown.push(showJob(job, { shard, bucket, nowMs }));
-    }
-    [before, isWhole] = [next, next === undefined || shown.length >= JOBS_SHOWN_MAX];
+  const shards = await Promise.all(all.map((shard) => beginAt(metadata, shard)));
+  const merged: Ahead['jobs'] = [];
+  while (merged.length < JOBS_SHOWN_MAX) {
+    await Promise.all(shards.filter(({ jobs, isWhole }) => jobs.length === 0 && !isWhole).map(readPage));
+    const job = youngest(shards)?.jobs.shift();
+    if (job === undefined) break;
+    merged.push(job);
   }
-  return { jobs: shown, count };
+  const missing = new Set(shards.filter(({ isMissing }) => isMissing).map(({ shard }) => shard));
+  const jobs = await named(
+    metadata,
+    merged.filter(({ shard }) => !missing.has(shard)),
+  );
+  const count = shards.reduce((sum, { shard, count: some }) => sum + (missing.has(shard) ? 0 : some), 0);
+  return { jobs, leftOutCount: Math.max(0, count - jobs.length), missingShards: [...missing] };
+
+  async function readPage(ahead: Ahead): Promise<void> {
+    const { shard, before } = ahead;
+    const reply = await metadata.query({ shard }, 'list-jobs', { ...(before && { before }), limit: PAGE });
+    if (reply.kind !== 'done') {
+      Object.assign(ahead, { jobs: [], isWhole: true, isMissing: true });
+      return;
+    }
+    const { jobs: found, nowMs, next } = reply.value;
+    ahead.jobs = found.map((job) => showJob(job, { shard, nowMs }));
+    ahead.isWhole = next === undefined;
+    if (next !== undefined) ahead.before = next;
+  }
 }
 
-async function nameOf(metadata: MetadataPort, shard: number, { bucketId }: JobRecord): Promise<string> {
-  const reply = await metadata.query({ shard }, 'get-bucket', { bucketId, kinds: [] });
-  return (reply.kind === 'done' && reply.value.bucket?.name) || bucketId;
+async function beginAt(metadata: MetadataPort, shard: number): Promise<Ahead> {
+  const counted = await metadata.query({ shard }, 'count-jobs', {});
+  const isMissing = counted.kind !== 'done';
+  const counts = isMissing ? [] : counted.value.counts;
+  const count = counts.reduce((sum, each) => sum + each.count, 0);
+  return { shard, count, jobs: [], isWhole: isMissing, isMissing };
+}
+
+function youngest(shards: readonly Ahead[]): Ahead | undefined {
+  let found: Ahead | undefined;
+  for (const ahead of shards) {
+    const [job] = ahead.jobs;
+    if (job === undefined) continue;
+    if (found === undefined || job.ageMs < (found.jobs[0]?.ageMs ?? Infinity)) found = ahead;
+  }
+  return found;
+}
+
+/** With the names of their buckets, each of which is asked for once. */
+async function named(metadata: MetadataPort, jobs: Ahead['jobs']): Promise<ShownJob[]> {
+  const buckets = new Map(
+    jobs.flatMap(({ bucketId, shard }) => (bucketId === undefined ? [] : [[bucketId, shard]])),
+  );
+  const names = new Map<BucketId, string>();
+  const unnamed = [...buckets];
+  for (let at = 0; at < unnamed.length; at += PAGE)
+    await Promise.all(
+      unnamed.slice(at, at + PAGE).map(async ([bucketId, shard]) => {
+        const reply = await metadata.query({ shard }, 'get-bucket', { bucketId, kinds: [] });
+        if (reply.kind === 'done' && reply.value.bucket) names.set(bucketId, reply.value.bucket.name);
+      }),
+    );
+  return jobs.map(({ bucketId, ...job }) =>
+    bucketId === undefined ? job : { ...job, bucket: names.get(bucketId) ?? bucketId },
+  );
 }
 
 function showJob(
   job: JobRecord,
-  { shard, bucket, nowMs }: { shard: number; bucket: string; nowMs: number },
-): ShownJob {
+  { shard, nowMs }: { shard: number; nowMs: number },
+): ShownJob & { bucketId?: BucketId } {
   const { jobId: id, kind, beganAtMs, steppedAtMs, endedAtMs } = job;
   const times = { ageMs: nowMs - beganAtMs, idleMs: nowMs - (endedAtMs ?? steppedAtMs) };
-  const head = { id, shard, kind, bucket, state: jobState(job), ...times };
+  const head = { id, shard, kind, bucket: '', state: jobState(job), ...times };
   if (job.kind === 'move-prefix') {
-    const { from, to, movedCount: doneCount, errorCount } = job;
-    return { ...head, detail: `${from} to ${to}`, doneCount, errorCount };
+    const { from, to, movedCount: doneCount, errorCount, bucketId } = job;
+    return { ...head, detail: `${from} to ${to}`, doneCount, errorCount, bucketId };
   }
   const { stage, removedCount, totalCount } = job;
   const isLooking = stage === 'look';
   return {
     ...head,
+    bucket: job.name,
     detail: isLooking ? 'looks whether all may go' : stage === 'refused' ? 'something has to stay' : '',
     doneCount: isLooking ? totalCount : removedCount,
     ...(!isLooking && { totalCount }),
