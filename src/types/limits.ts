@@ -210,9 +210,9 @@ export const LIMITS = {
 
   // Deletes of many versions.
   /** Items that one entry takes, whatever they are. */
-  deleteItemsMin: 32,
-  /** Rows of versions that one entry deletes, where it is of more items. */
-  deleteBytesMax: 16 * MiB,
+  deleteItemsMin: 4,
+  /** Rows of versions that one entry deletes, where it is of more items: of those of many pieces some 40 ms. */
+  deleteBytesMax: 1 * MiB,
   /** Keys that one entry of DeleteObjects deletes: 1,000 of 900 bytes in one keep the thread for up to 130 ms. */
   deleteKeysBytesMax: 256 * KiB,
 

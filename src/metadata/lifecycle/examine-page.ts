@@ -67,7 +67,7 @@ const CHUNK_COMPARISONS = 400_000;
 /** Of an order, at the end of the row key of a noncurrent version. */
 const ORDER_BYTES = 6;
 /** Rows of items, which the commit reads again. */
-const ITEMS_BYTES_MAX = LIMITS.deleteBytesMax / 4;
+const ITEMS_BYTES_MAX = LIMITS.deleteBytesMax;
 
 const REGION_OF = { noncurrent: REGION.version, current: REGION.current, markers: REGION.marker } as const;
 

@@ -2,6 +2,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import {
   BUCKET,
+  copyOf,
+  dataOf,
   type MetadataShards,
   OWNER,
   openMetadata,
@@ -64,6 +66,28 @@ test('all of a thousand small ones fit', async () => {
   const { outcomes, counts } = await removeAll(items);
   expect(counts).toEqual([LIMITS.deleteObjectsKeysMax]);
   expect(outcomes.filter((outcome) => outcome.kind === 'deleted' && outcome.madeMarker)).toHaveLength(1000);
+});
+
+test('of versions of many pieces one entry ends a bounded number of links', async () => {
+  await world.createBucket();
+  const keys = keysOf(200);
+  const pieces = Array.from({ length: 60 }, () => world.newData().uses).flat();
+  for (const use of pieces) Object.assign(use, { wrappedDataKey: new Uint8Array(60) });
+  const source = dataOf(pieces, { births: pieces.map((use) => ({ use })), links: [] });
+  await world.put('source', { data: source });
+  for (const key of keys) {
+    await world.put(key, { data: copyOf(source, world.newLinkId()) });
+  }
+  let rowsMax = 0;
+  const { commit } = world.kv;
+  world.kv.commit = (puts, ...rest) => {
+    rowsMax = Math.max(rowsMax, puts.length);
+    return commit.call(world.kv, puts, ...rest);
+  };
+  const { outcomes } = await removeAll(keys.map((key) => ({ key })));
+  expect(outcomes.every(({ kind }) => kind === 'deleted')).toBe(true);
+  // Two rows for each link that ends.
+  expect(rowsMax).toBeLessThan(2 * 10_000);
 });
 
 test('small ones before large ones: the entry ends before the large ones', async () => {

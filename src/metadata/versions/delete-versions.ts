@@ -56,7 +56,7 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
 });
 
 /** Looked at together, behind the first ones. */
-const GROUP_ITEMS_MAX = 8 * LIMITS.deleteItemsMin;
+const GROUP_ITEMS_MAX = 256;
 
 /**
  * The first of the items, whose rows one entry can hold with all that they lead to, and what they may touch. In `look`
