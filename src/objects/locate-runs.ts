@@ -99,24 +99,27 @@ function blobRuns(uses: readonly BlobUse[], segments: readonly Segment[]): BlobR
   }));
 }
 
-export function chunkRuns({ use, offsetBytes, sizeBytes }: BlobRun): ChunkRun[] {
+/** One after the other: a page of parts of 5 GiB has a million chunks. */
+export function* chunkRuns(runs: readonly BlobRun[]): Generator<ChunkRun, void> {
+  for (const run of runs) yield* chunksOf(run);
+}
+
+function* chunksOf({ use, offsetBytes, sizeBytes }: BlobRun): Generator<ChunkRun, void> {
   const { chunkSizeBytes } = use;
   const endBytes = offsetBytes + sizeBytes;
-  const runs: ChunkRun[] = [];
   for (let at = offsetBytes; at < endBytes; ) {
     const chunkIndex = Math.floor(at / chunkSizeBytes);
     const startBytes = chunkIndex * chunkSizeBytes;
     const chunkBytes = Math.min(chunkSizeBytes, use.sizeBytes - startBytes);
     const to = Math.min(endBytes, startBytes + chunkBytes);
-    runs.push({
+    yield {
       use,
       chunkIndex,
       chunkBytes,
       isLastChunk: startBytes + chunkBytes === use.sizeBytes,
       fromBytes: at - startBytes,
       toBytes: to - startBytes,
-    });
+    };
     at = to;
   }
-  return runs;
 }

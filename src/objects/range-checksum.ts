@@ -12,6 +12,9 @@ import { type BlobRun, type ChunkRun, chunkRuns, locateBlobRuns } from './locate
 import type { MetadataCalls } from './object-store.ts';
 import { type BodyToRead, readPlaintext } from './read-body.ts';
 
+/** Chunks whose CRCs are combined in one turn; they take less than a millisecond. */
+const CHUNKS_OF_TURN = 1000;
+
 /** What readPlaintext needs, without the options that end a read early. */
 export type RangeToDigest = Omit<BodyToRead, 'onEvicted' | 'tenant'>;
 
@@ -29,11 +32,15 @@ export async function checksumOfRange(
 
 /** Each when it is the account's turn: a digest of 256 KiB takes some tenths of a millisecond, and copies come in crowds. */
 async function* piecesInTurns(path: DataPath, body: RangeToDigest): AsyncGenerator<Buffer> {
-  const turn = { owner: body.calls.tenant.account, work: 'digests' };
+  const turn = turnOf(body);
   for await (const piece of readPlaintext(path, neverEvicted(body))) {
     await path.turns.take(turn);
     yield piece;
   }
+}
+
+function turnOf({ calls }: RangeToDigest) {
+  return { owner: calls.tenant.account, work: 'digests' };
 }
 
 /** A copy that stands still while others wait for memory gets the error at its next read. */
@@ -48,9 +55,12 @@ async function combinedCrc(
 ): Promise<Uint8Array> {
   let whole = crcOf(algorithm, EMPTY_BYTES);
   let offsetBytes = body.range.offsetBytes;
+  const turn = turnOf(body);
+  let count = 0;
   for await (const runs of locateBlobRuns(body.calls, body.manifest, body.range)) {
     const stored = await storedCrcs(body.calls, runs, algorithm);
-    for (const run of runs.flatMap(chunkRuns)) {
+    for (const run of chunkRuns(runs)) {
+      if (++count % CHUNKS_OF_TURN === 0) await path.turns.take(turn);
       const sizeBytes = run.toBytes - run.fromBytes;
       const crc =
         storedCrc(run, stored) ??

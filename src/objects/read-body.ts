@@ -554,7 +554,7 @@ type BytesToFind = Pick<BodyToRead, 'calls' | 'manifest' | 'range'>;
 async function* runsToFetch({ calls, manifest, range }: BytesToFind): AsyncGenerator<ChunkRun[]> {
   for await (const located of locateBlobRuns(calls, manifest, range)) {
     let bodies: ChunkRun[] = [];
-    for (const run of located.flatMap(chunkRuns)) {
+    for (const run of chunkRuns(located)) {
       if (bodies.length > 0 && !joins(bodies, run)) {
         yield bodies;
         bodies = [];

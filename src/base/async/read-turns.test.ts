@@ -16,7 +16,14 @@ function open() {
     then?.();
     return gone.splice(0);
   };
-  return { read, wait: (tenant: string) => turns.wait([tenant]), turn, hasTurn: () => next !== undefined };
+  const enter = (tenant: string, sizeBytes: number) => turns.enter([tenant], sizeBytes);
+  return {
+    read,
+    enter,
+    wait: (tenant: string) => turns.wait([tenant]),
+    turn,
+    hasTurn: () => next !== undefined,
+  };
 }
 
 test('one turn reads so much, and what is left goes on in the next', () => {
@@ -57,4 +64,19 @@ test('who waits for a turn has as much of it as all who read', async () => {
   expect(turn()).toEqual([]);
   await done.promise;
   expect(turn()).toEqual(['b', 'b']);
+});
+
+test('work that is ready in one turn begins in it as far as there is room, and else in later ones, in turns of tenants', async () => {
+  const { enter, turn } = open();
+  expect([enter('a', 2), enter('a', 2)]).toEqual([undefined, undefined]);
+  const begun: string[] = [];
+  for (const tenant of ['a', 'a', 'a', 'b']) void enter(tenant, 2)?.then(() => begun.push(tenant));
+  const turns: string[][] = [];
+  for (let count = 0; count < 3; count++) {
+    turn();
+    await Promise.resolve();
+    turns.push(begun.splice(0));
+  }
+  expect(turns).toEqual([['a', 'b'], ['a', 'a'], []]);
+  expect(enter('a', 2)).toBe(undefined);
 });

@@ -11,6 +11,11 @@ export interface ReadTurns {
    * room for as many.
    */
   mayGoOn(path: SharePath, sizeBytes: number, goOn: () => void): boolean;
+  /**
+   * For work that costs as much as so many bytes. Undefined: there is room for it in this turn, and nobody waits. Else it
+   * resolves in a later one.
+   */
+  enter(path: SharePath, sizeBytes: number): Promise<void> | undefined;
   /** Resolves in a later turn, of which it has as much as all who read: for work of some ms. */
   wait(path: SharePath): Promise<void>;
 }
@@ -62,6 +67,14 @@ export function createReadTurns(options: ReadTurnsOptions): ReadTurns {
       if (turnBytes < turnBytesMax) return true;
       waiting.add(path, { sizeBytes: Math.max(sizeBytes, readBytes), goOn });
       return false;
+    },
+    enter(path, sizeBytes) {
+      watchTurn();
+      if (waiting.size === 0 && turnBytes + sizeBytes <= turnBytesMax) {
+        turnBytes += sizeBytes;
+        return undefined;
+      }
+      return new Promise((goOn) => waiting.add(path, { sizeBytes, goOn }));
     },
     wait: (path) =>
       new Promise((goOn) => {

@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
-import type { ReadTurns } from '../../base/async/read-turns.ts';
+import { createReadTurns, type ReadTurns } from '../../base/async/read-turns.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { Tenant } from '../../types/tenant.ts';
 import { BodyIntake } from './body-intake.ts';
@@ -22,7 +22,7 @@ function intakeOf(
   headers: IncomingHttpHeaders,
   queues = newQueues(),
   tenant: Tenant = ALICE,
-  reads: ReadTurns = { mayGoOn: () => true, wait: async () => {} },
+  reads: ReadTurns = { mayGoOn: () => true, enter: () => undefined, wait: async () => {} },
 ) {
   const request = new ParsedRequest(new Socket());
   request.headers = headers;
@@ -64,6 +64,7 @@ test('a body that has had its reads of a turn is read on when its next turn come
       goOn = then;
       return false;
     },
+    enter: () => undefined,
     wait: async () => {},
   };
   const { request, intake } = intakeOf({ 'content-length': '10' }, newQueues(), ALICE, reads);
@@ -78,6 +79,42 @@ test('a body that has had its reads of a turn is read on when its next turn come
   expect(request.isPaused()).toBe(false);
   request.emit('data', Buffer.alloc(6));
   expect((await second)?.length).toBe(6);
+});
+
+test('of bodies whose last bytes come at once some end in a turn, and the others in later ones', async () => {
+  const turns: (() => void)[] = [];
+  const reads = createReadTurns({
+    turnBytesMax: 1024 * 1024,
+    readBytes: READ_BYTES,
+    pieceBytesMin: 4096,
+    nextTurn: (then) => void turns.push(then),
+  });
+  let ended = 0;
+  const crowd = ['10', undefined].flatMap((length) =>
+    Array.from({ length: 50 }, () => {
+      const headers =
+        length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': length };
+      const { request, intake } = intakeOf(headers, newQueues(), ALICE, reads);
+      const isOver = async () => {
+        while (!intake.isAtEnd) await intake.read();
+        ended++;
+      };
+      return { request, over: isOver() };
+    }),
+  );
+  for (const { request } of crowd) {
+    request.emit('data', Buffer.alloc(10));
+    request.emit('end');
+  }
+  const counts: number[] = [];
+  while (ended < crowd.length) {
+    for (const then of turns.splice(0)) then();
+    await new Promise(setImmediate);
+    counts.push(ended - (counts.length === 0 ? 0 : counts.reduce((sum, count) => sum + count, 0)));
+  }
+  await Promise.all(crowd.map(({ over }) => over));
+  expect(Math.max(...counts)).toBeLessThanOrEqual(64);
+  expect(counts.length).toBeGreaterThan(1);
 });
 
 test('unread bodies of one tenant leave room in the queues for another tenant', async () => {

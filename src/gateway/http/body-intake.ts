@@ -18,6 +18,13 @@ export type IntakeQueues = FairShare;
 
 /** One read of a socket gives so much at most. */
 export const READ_BYTES = 64 * 1024;
+/**
+ * What begins at the end of a body (a command of a fraction of a millisecond) counts as so many bytes that are read; work on a
+ * whole document, of some ms, as so many, and a share of its size.
+ */
+const END_COST_BYTES = 32 * 1024;
+const DOCUMENT_COST_BYTES = 256 * 1024;
+const DOCUMENT_COST_SHARE = 1 / 4;
 export interface BodyIntakeOptions {
   request: IncomingMessage;
   response: ServerResponse;
@@ -91,14 +98,20 @@ export class BodyIntake {
   async read(): Promise<Buffer | undefined> {
     if (this.isAtEnd) return undefined;
     this.#start();
+    let hasWaited = false;
     while (this.#queue.sizeBytes === 0) {
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#hasEnded) {
+        if (hasWaited) await this.#reads.enter(this.#path, END_COST_BYTES);
         this.isAtEnd = true;
         return undefined;
       }
       await this.#wait();
+      hasWaited = true;
     }
+    // The last bytes of many bodies may come at once, and what begins with each is no part of the reads that take turns.
+    const isEnd = this.#hasEnded || this.#readBytes + this.#queue.sizeBytes === this.declaredBytes;
+    if (isEnd && hasWaited) await this.#reads.enter(this.#path, END_COST_BYTES);
     const buffer = this.#queue.shift() as Buffer;
     this.#count();
     this.#readBytes += buffer.length;
@@ -129,6 +142,11 @@ export class BodyIntake {
   /** Resolves when it is the tenant's turn to have the thread for some ms, for what the body's bytes have in them. */
   turn(): Promise<void> {
     return this.#reads.wait(this.#path);
+  }
+
+  /** Resolves when it is the tenant's turn for work of some ms on a whole document of this size. */
+  async documentTurn(sizeBytes: number): Promise<void> {
+    await this.#reads.enter(this.#path, DOCUMENT_COST_BYTES + sizeBytes * DOCUMENT_COST_SHARE);
   }
 
   /** Ends the body for its readers, now and later. */

@@ -46,7 +46,10 @@ export async function readWhole(
     let sizeBytes = 0;
     for (;;) {
       const buffer = await body.read();
-      if (buffer === undefined) return Buffer.concat(buffers);
+      if (buffer === undefined) {
+        await body.documentTurn(sizeBytes);
+        return Buffer.concat(buffers);
+      }
       sizeBytes += buffer.length;
       if (sizeBytes > bodyBytesMax) throw new AppError('MaxMessageLengthExceeded');
       buffers.push(buffer);

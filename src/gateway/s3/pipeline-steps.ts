@@ -385,6 +385,7 @@ export async function withDocument<T>(
   return await readDocument(deps.objects, body, {
     bytesMax: row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax,
     tenant: exchange.tenant,
+    turn: (sizeBytes) => exchange.body.documentTurn(sizeBytes),
     async understand(document) {
       const steps = parseDocument(document, input);
       if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);

@@ -19,11 +19,13 @@ export async function readDocument<Understood, T>(
   options: {
     bytesMax: number;
     tenant: Tenant;
+    /** Awaited before anything is done with the whole. */
+    turn(sizeBytes: number): Promise<void>;
     understand(document: Buffer): Promise<Understood>;
     use(understood: Understood): Promise<T>;
   },
 ): Promise<T> {
-  const { bytesMax, tenant, understand, use } = options;
+  const { bytesMax, tenant, turn, understand, use } = options;
   const { stream, sizeBytes } = body;
   if (sizeBytes === undefined) {
     throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
@@ -39,6 +41,7 @@ export async function readDocument<Understood, T>(
     return understand(document);
   }
   return await objects.collectBody({ stream, sizeBytes }, tenant, async (buffers) => {
+    await turn(sizeBytes);
     return await use(await understood(buffers));
   });
 }
