@@ -2,6 +2,8 @@
 // makes of them is written at once, if nothing of the account has changed since the first look. Otherwise the action is run
 // again from its beginning: it must have no effect beside the store.
 import { must } from '../base/assert.ts';
+import type { FairTurns } from '../base/async/fair-turns.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import {
   type CommandOf,
@@ -29,6 +31,8 @@ export type CountedKind = keyof NonNullable<IdentitySettingsRecord['counts']>;
 /** One run of an action. Reads give rows as they are stored, or as this run has changed them (`range`: as stored). */
 export interface IdentityStore {
   readonly accountId: AccountId;
+  /** Resolves when it is the account's turn to have the thread for one short step, as a look of a long list. */
+  turn(): Promise<void>;
   /** The row of a key, if it is of this kind. */
   find<K extends IdentityKind>(kind: K, key: string): Promise<RecordOf<K> | undefined>;
   /** The rows of some keys, one look. */
@@ -59,6 +63,8 @@ export interface IdentityStoreDependencies {
   readonly metadata: MetadataPort;
   readonly clock: ClockPort;
   readonly random: RandomPort;
+  /** Absent: whose lists are long is nobody's matter. */
+  readonly turns?: Pick<FairTurns, 'take'>;
 }
 
 /** The longest run of programs that change one account at once. */
@@ -99,6 +105,10 @@ class Run implements IdentityStore {
   constructor(deps: IdentityStoreDependencies, accountId: AccountId) {
     this.#deps = deps;
     this.accountId = accountId;
+  }
+
+  turn(): Promise<void> {
+    return this.#deps.turns?.take({ owner: this.accountId, work: 'listings' }) ?? nextTurn();
   }
 
   async find<K extends IdentityKind>(kind: K, key: string): Promise<RecordOf<K> | undefined> {

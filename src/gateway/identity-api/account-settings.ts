@@ -1,7 +1,6 @@
 // What an account has beside its identities: its alias, its rule for passwords, and a summary of all there is.
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
-import { nextTurn } from '../../base/async/next-turn.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
 import { AppError } from '../../types/errors.ts';
@@ -218,7 +217,7 @@ async function sumOfRows(
   let sum = 0;
   let after: string | undefined;
   for (let count = 0; count <= max; count += ROWS_AT_ONCE) {
-    if (count > 0) await nextTurn();
+    await store.turn();
     const rows = await store.range({ prefix, after, limit: ROWS_AT_ONCE });
     for (const { record } of rows) sum += of(record);
     after = rows.at(-1)?.key;

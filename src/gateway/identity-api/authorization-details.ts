@@ -141,6 +141,7 @@ function policySection(
       const details: Detail[] = [];
       let charactersCount = 0;
       for (const [at, { policy, usage }] of items.entries()) {
+        await store.turn();
         const xml = await policyDetail(store, policy, usage);
         details.push({ kind: label, xml });
         charactersCount += xml.length;

@@ -2,7 +2,6 @@
 // items than were asked for although there are more: what one page reads and answers is bounded.
 
 import type { IdentityStore, RecordOf } from '../../accounts/identity-store.ts';
-import { nextTurn } from '../../base/async/next-turn.ts';
 import { xmlText } from '../../base/xml/write-xml.ts';
 import type { AppError } from '../../types/errors.ts';
 import { type IdentityKind, identityKeys } from '../../types/records/identity-records.ts';
@@ -75,8 +74,8 @@ export async function pageOfRows<K extends IdentityKind, T>(
   const pageUpTo = (next: string | undefined) => ({ items: shown.map(({ item }) => item), next });
   let charactersCount = 0;
   for (let lookedAt = 0; lookedAt < ROWS_LOOKED_AT_MAX; lookedAt += ROWS_AT_ONCE) {
-    // Looks at shards of this thread wait for nothing: others go on between two of them.
-    if (lookedAt > 0) await nextTurn();
+    // Looks at shards of this thread wait for nothing, and many lists are made at once.
+    await store.turn();
     const rows = await store.range({ prefix, after, limit: ROWS_AT_ONCE });
     const ofKind = rows.filter((row): row is KeyedRow<K> => row.record.kind === kind);
     for (const row of await show(ofKind)) {

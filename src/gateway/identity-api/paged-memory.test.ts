@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import type { IdentityStore } from '../../accounts/identity-store.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { ACCOUNT_ACTIONS } from './account-settings.ts';
 import { listBelow, PAGE_CHARACTERS_MAX, pageOfRows } from './list-pages.ts';
@@ -47,6 +48,38 @@ test('a crowd of pages of IAM has its share of memory, and none is refused', asy
   expect(world.heldBytes()).toBe(0);
 });
 
+test('of one account one list has a look in a turn of the loop, however many are made at once', async () => {
+  let ofTurn = 0;
+  let ofTurnMax = 0;
+  let looks = 0;
+  const intercept = (shards: MetadataPort): MetadataPort => ({
+    ...shards,
+    shardCount: shards.shardCount,
+    execute: (target, name, command) => shards.execute(target, name, command),
+    query(target, name, query) {
+      if (name === 'read-identities' && 'ranges' in query && query.ranges !== undefined) {
+        if (ofTurn === 0) setImmediate(() => (ofTurn = 0));
+        ofTurnMax = Math.max(ofTurnMax, ++ofTurn);
+        looks++;
+      }
+      return shards.query(target, name, query);
+    },
+  });
+  world = await openGatewayWorld({ intercept });
+  const { endpoint } = world;
+  const keys = await world.makeAccount('owner');
+  const iam = (parameters: Parameters<typeof callIam>[1]) =>
+    callIam({ ...keys, endpoint }, parameters, { credentials: keys });
+  for (let at = 0; at < 61; at++) await iam({ Action: 'CreateUser', UserName: `user-${at}` });
+  looks = 0;
+  const lists = Array.from({ length: 12 }, () => iam({ Action: 'ListUsers', MaxItems: 1000 }));
+  for (const { status, texts } of await Promise.all(lists))
+    expect([status, texts('UserName')]).toMatchObject([200, { length: 61 }]);
+  expect(looks).toBe(12 * 4);
+  // What is counted may be of the end of a turn and of the next one.
+  expect(ofTurnMax).toBeLessThanOrEqual(2);
+});
+
 test('what reads or is given many policies, or counts an account, counts as a page does', () => {
   const summary = ACCOUNT_ACTIONS.filter(({ name }) => name === 'GetAccountSummary');
   expect(summary).toHaveLength(1);
@@ -68,6 +101,7 @@ test('a list keeps of its rows what it shows, and lets others go on between its 
     inlinePolicies: [{ name: 'long', text: 'x'.repeat(65_536) }],
   });
   const store = {
+    turn: nextTurn,
     async range({ after = 'user/', limit }: { after?: string; limit: number }) {
       looks.push(turns);
       const from = after === 'user/' ? 0 : Number(after.slice('user/u'.length)) + 1;
