@@ -44,18 +44,34 @@ export interface MoveOthers {
  */
 export const REST_SHARE = 2;
 
-/** For drivers: rests by this clock while `areWaiting`. */
+/**
+ * For drivers: rests by this clock while `areWaiting`. Work is what goes through `work`: a driver that rested for its own waits,
+ * too, would be silent for so long in a crowd that others drove its job on.
+ */
 export function restBetweenSteps(
   clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>,
   areWaiting: () => boolean,
-): MoveOthers {
-  let workedSinceMs = clock.monotonicMs();
+): MoveOthers & { work<T>(call: () => Promise<T>): Promise<T> } {
+  let callCount = 0;
+  let beganAtMs = 0;
+  let endedMs = 0;
+  let restedForMs = 0;
+  const workedMs = () => (callCount === 0 ? endedMs : endedMs + clock.monotonicMs() - beganAtMs);
   return {
     areWaiting,
     async rest() {
-      const workedMs = clock.monotonicMs() - workedSinceMs;
-      if (workedMs > 0) await clock.sleep(REST_SHARE * workedMs);
-      workedSinceMs = clock.monotonicMs();
+      const unrestedMs = workedMs() - restedForMs;
+      if (unrestedMs > 0) await clock.sleep(REST_SHARE * unrestedMs);
+      restedForMs = workedMs();
+    },
+    async work(call) {
+      if (callCount++ === 0) beganAtMs = clock.monotonicMs();
+      try {
+        return await call();
+      } finally {
+        const allMs = workedMs();
+        if (--callCount === 0) endedMs = allMs;
+      }
     },
   };
 }

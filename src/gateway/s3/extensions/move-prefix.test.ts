@@ -4,6 +4,7 @@ import { type GatewayWorld, openGatewayWorld } from '../../../../tests/support/o
 import { type RawAnswer, send } from '../../../../tests/support/servers/raw-s3.ts';
 import { childOf, childrenOf, parseXml, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
+import type { ClockPort } from '../../../ports/clock.ts';
 import type { MetadataPort } from '../../../ports/metadata/port.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketId, BucketName } from '../../../types/names.ts';
@@ -166,7 +167,12 @@ async function requestOf(
   bucket: string,
   requestId: string,
   asked: Asked[],
-  more: { movePlaces?: MovePlaces; signal?: AbortSignal; mayAsk?: () => Promise<void> } = {},
+  more: {
+    movePlaces?: MovePlaces;
+    signal?: AbortSignal;
+    mayAsk?: () => Promise<void>;
+    clock?: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
+  } = {},
 ) {
   const { shards } = world.metadata;
   const found = await world.metadata.query('find-name', { name: bucket as BucketName });
@@ -188,7 +194,7 @@ async function requestOf(
     signal: () => more.signal ?? new AbortController().signal,
     movePlaces: more.movePlaces ?? createMovePlaces(),
     hasCompany: () => true,
-    clock: { ...systemClock, sleep: () => new Promise<void>(setImmediate) },
+    clock: { ...systemClock, sleep: () => new Promise<void>(setImmediate), ...more.clock },
     record: { item() {} },
   };
   const move = { from: 'a/', to: 'b/', overwrites: false, isQuiet: false };
@@ -285,6 +291,30 @@ test('of the MOVEs of one account a few make a step at once, and the others wait
   const texts = await Promise.all([beside, ...ofCrowd]);
   const moved = texts.map((text) => text.match(/<MoveCount>(\d+)/)?.[1]).map(Number);
   expect([moved[0], moved.reduce((sum, count) => sum + count)]).toEqual([2, 4]);
+});
+
+test('a step that has waited for its place is followed by a rest for its work alone', async () => {
+  const { ask } = await setUp('moves-waiting');
+  const names = Array.from({ length: LIMITS.moveKeysBesideOthersMax }, (_, at) => `more-${at}`);
+  await Promise.all(names.map((name) => ask(world, `PUT /moves-waiting/a/${name}`)));
+  let nowMs = 0;
+  const slept: number[] = [];
+  const clock = {
+    monotonicMs: () => nowMs,
+    sleep(ms: number) {
+      slept.push(ms);
+      return new Promise<void>(setImmediate);
+    },
+  };
+  let underWay = 0;
+  const movePlaces: MovePlaces = {
+    async within(_owner, _signal, call) {
+      if (underWay++ === 0) nowMs += 5000;
+      return call().finally(() => underWay--);
+    },
+  };
+  await restOf(await (await requestOf('moves-waiting', 'first', [], { clock, movePlaces }))());
+  expect(new Set(slept)).toEqual(new Set([LIMITS.jobHoldMs]));
 });
 
 describe('a key with more versions than one entry may hold', () => {

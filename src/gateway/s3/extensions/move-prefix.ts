@@ -135,8 +135,13 @@ class PrefixAnswer {
     this.#jobId = jobId;
     const { metadata, clock } = context;
     const home = { shard: homeShard };
+    const others = restBetweenSteps(clock, context.hasCompany);
     const inPlace = <T>(of: MoveTurn, call: () => Promise<{ value: T }>): Promise<T> =>
-      context.movePlaces.within(ownerOfTurn(of), context.signal(), async () => (await call()).value);
+      context.movePlaces.within(
+        ownerOfTurn(of),
+        context.signal(),
+        async () => (await others.work(call)).value,
+      );
     this.#calls = {
       findMoves: (query) => inPlace(query, () => metadata.query(home, 'find-moves', query)),
       step: (command) => inPlace(command, () => metadata.execute(home, 'step-move', command)),
@@ -150,7 +155,7 @@ class PrefixAnswer {
         await clock.sleep(LOOK_EVERY_MS, context.signal());
         return !context.signal().aborted;
       },
-      others: restBetweenSteps(clock, context.hasCompany),
+      others,
     };
   }
 
