@@ -12,6 +12,8 @@ import { addFigures, figuresIn, usageDay } from './usage-days.ts';
 
 /** Buckets of one question to a shard. */
 const PAGE = 200;
+/** Shards that are asked at once for one account: what they answer comes in one turn of the loop. */
+const SHARDS_AT_ONCE = 8;
 /** A page that has so many, and is the only one, takes no turn of the loop. */
 const SMALL_PAGE = 20;
 /** Records that are kept until it is known which are of the page; where there are more, those of the page are read again. */
@@ -82,7 +84,6 @@ export function createPresentUsages(
     const { fromAt, toAt, isWanted } = wanted;
     const found: UsageDay[] = [];
     let at = 0;
-    if (fromAt >= toAt) return found;
     await walk(shard, which, (days) => {
       for (const day of days) {
         if (!isWanted(day)) continue;
@@ -110,12 +111,13 @@ export function createPresentUsages(
         for (const day of days) if (isWanted(day)) note(shard, day);
         return { isEnough: false };
       });
-    await Promise.all(shards.map(count));
+    await eachOf(shards, count);
     const fromAt = (page.page - 1) * page.size;
     const toAt = fromAt + page.size;
     if (kept.count <= KEPT_MAX) return { items: kept.byShard.flat().slice(fromAt, toAt), total: kept.count };
     let before = 0;
-    const slices = shards.map((shard) => {
+    const slices = new Map<number, Parameters<typeof readSlice>[2]>();
+    for (const shard of shards) {
       const ofShard = counts[shard] ?? 0;
       const slice = {
         fromAt: Math.max(0, fromAt - before),
@@ -123,9 +125,10 @@ export function createPresentUsages(
         isWanted,
       };
       before += ofShard;
-      return readSlice(shard, which, slice);
-    });
-    return { items: (await Promise.all(slices)).flat(), total: before };
+      if (slice.fromAt < slice.toAt) slices.set(shard, slice);
+    }
+    const items = await eachOf([...slices], ([shard, slice]) => readSlice(shard, which, slice));
+    return { items: items.flat(), total: before };
   }
 
   async function sumShard(shard: number, { accountId, asker }: Which) {
@@ -165,10 +168,32 @@ export function createPresentUsages(
         const which = { accountId, asker };
         const sum = (shard: number) =>
           isWanted === undefined ? sumShard(shard, which) : sumWanted(shard, which, isWanted);
-        const parts = (await Promise.all(shards.map(sum))).filter((part) => part !== undefined);
+        const parts = (await eachOf(shards, sum)).filter((part) => part !== undefined);
         return parts.length === 0 ? undefined : parts.reduce(addFigures);
       }),
   };
+}
+
+/** Some at once. After a failure no others begin. */
+async function eachOf<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const left = [...items.entries()].reverse();
+  const workOn = async () => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const [at, item] = next;
+      try {
+        results[at] = await work(item);
+      } catch (error) {
+        left.length = 0;
+        throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: SHARDS_AT_ONCE }, workOn));
+  return results;
 }
 
 /** Throws ServiceUnavailable for a client that has gone: nobody waits for the rest. */

@@ -100,6 +100,28 @@ test('of a present with very many buckets a page is kept, whatever shards it is 
   expect(await usages.currentOf(ACCOUNT, undefined, isWanted)).toMatchObject({ objects: ends.length });
 });
 
+test('of many shards some are asked at once, and after a failure no others', async () => {
+  let [underWay, most, asked] = [0, 0, 0];
+  const metadata = {
+    shardCount: 64,
+    query: async ({ shard }: { shard: number }) => {
+      asked++;
+      most = Math.max(most, ++underWay);
+      await nextTurn();
+      underWay--;
+      if (isFailing && shard === 20) return { kind: 'unknown' };
+      return { kind: 'done', value: { figures: [1], count: 1 }, timeMs: 0 };
+    },
+  } as unknown as MetadataPort;
+  let isFailing = false;
+  const usages = createUsages(metadata, createManualClock(0));
+  expect(await usages.currentOf(ACCOUNT)).toMatchObject({ objects: 64 });
+  expect(most).toBeLessThanOrEqual(8);
+  [isFailing, asked] = [true, 0];
+  await expect(usages.currentOf(ACCOUNT)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  expect(asked).toBeLessThan(40);
+});
+
 test('while a shard does not answer, who asks for the present waits for his own questions alone, and so long at most', async () => {
   const silent = Promise.withResolvers<void>();
   const asked: AccountId[] = [];

@@ -35,7 +35,7 @@ test('of many shards the newest jobs are merged, each bucket is asked for once, 
       namedCount++;
       return done({ bucket: { name: `of ${shard}` } });
     }
-    if (shard === 7 && before !== undefined) return { kind: 'unavailable' };
+    if (shard === 7 && before !== undefined) return { kind: 'unknown' };
     const from = before === undefined ? 0 : Number(before) + 1;
     const jobs = Array.from({ length: Math.min(limit, perShard - from) }, (_, at) => {
       readCount++;
