@@ -426,8 +426,8 @@ Two thousand connections may send something at the same moment, and one turn of 
 turns of tenants, by what they cost: 128 short ones in a turn, or 8 of 30 KB, and over TLS four handshakes. What does not fit waits
 in its socket.
 
-What stays apart, each with turns of its own: the start of requests, heads and handshakes, reading from connections, and, in the process that has the
-shards, commands and queries. An account that keeps all four busy has a share of each.
+What stays apart, each with turns of its own: the start of requests, heads and handshakes, reading from connections with what begins at the
+end of a body (32 in a turn, or four documents), and, in the process that has the shards, commands and queries. An account has a share of each.
 
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
 requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
