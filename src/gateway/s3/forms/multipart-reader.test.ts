@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { nextTurn } from '../../../base/async/next-turn.ts';
 import { AppError } from '../../../types/errors.ts';
 import { MultipartReader } from './multipart-reader.ts';
 
@@ -21,7 +22,7 @@ function readerOf(
     from = end;
     return piece;
   };
-  return new MultipartReader(read, boundary, { ...ALL, bytesMax });
+  return new MultipartReader({ read, turn: nextTurn }, boundary, { ...ALL, bytesMax });
 }
 
 async function partsOf(reader: MultipartReader): Promise<[string, string | undefined, string][]> {
@@ -140,7 +141,7 @@ test('a head behind the file has the bound of those before it, and no more of it
     const body = Buffer.from(`${start}${tail}`);
     let readBytes = 0;
     const read = async () => (readBytes < body.length ? body.subarray(readBytes, ++readBytes) : undefined);
-    const reader = new MultipartReader(read, 'B', { ...ALL, bytesMax: 1000 });
+    const reader = new MultipartReader({ read, turn: nextTurn }, 'B', { ...ALL, bytesMax: 1000 });
     await reader.next();
     reader.allow({ bytesMax: 1_000_000, refuse: () => new AppError('MalformedPOSTRequest') });
     await expect(reader.next()).rejects.toMatchObject({ code: 'MaxPostPreDataLengthExceeded' });
@@ -157,7 +158,7 @@ test('a line that comes byte by byte is read in time that grows with its length'
     readBytes = from === 0 ? 150_000 : from + 1;
     return from < body.length ? body.subarray(from, readBytes) : undefined;
   };
-  const reader = new MultipartReader(read, 'B', ALL);
+  const reader = new MultipartReader({ read, turn: nextTurn }, 'B', ALL);
   const before = process.cpuUsage();
   expect((await reader.next())?.name).toBe(name);
   // About 50 ms; by copying or searching all that has come at each byte it would be a hundred times as much.

@@ -1,7 +1,6 @@
 // Reads a multipart/form-data body part by part (RFC 2046 5.1, RFC 7578), as it comes: it keeps what one read gave and never
 // asks for more before that is used. Each byte is looked at a bounded number of times, whatever boundary the client chose. By
 // hand, because the well-kept libraries push parts at their user, and call a part a file by its type.
-import { nextTurn } from '../../../base/async/next-turn.ts';
 import { AppError } from '../../../types/errors.ts';
 import { type PartHead, parsePartHead } from './part-head.ts';
 
@@ -20,6 +19,7 @@ const LINES_OF_TURN = 200;
 
 export class MultipartReader {
   readonly #read: () => Promise<Buffer | undefined>;
+  readonly #turn: () => Promise<void>;
   /** CR stands at its beginning and nowhere else: a search never has to go back. */
   readonly #delimiter: Buffer;
   /** Has arrived and is not used. The first delimiter may stand at the very beginning, without a line before it. */
@@ -32,9 +32,17 @@ export class MultipartReader {
   #headFrom = 0;
   #linesCount = 0;
 
-  /** `read`: the next bytes of the body, undefined at its end. `allowance`: of what comes next, and of every single head. */
-  constructor(read: () => Promise<Buffer | undefined>, boundary: string, allowance: Allowance) {
+  /**
+   * `read`: the next bytes of the body, undefined at its end. `turn`: resolves when others have had theirs, before each of some
+   * hundred lines. `allowance`: of what comes next, and of every single head.
+   */
+  constructor(
+    { read, turn }: { read(): Promise<Buffer | undefined>; turn(): Promise<void> },
+    boundary: string,
+    allowance: Allowance,
+  ) {
     this.#read = read;
+    this.#turn = turn;
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
     this.#allowance = allowance;
     this.#headAllowance = allowance;
@@ -113,7 +121,7 @@ export class MultipartReader {
 
   /** A line without its end. */
   async #line(): Promise<string> {
-    if (++this.#linesCount % LINES_OF_TURN === 0) await nextTurn();
+    if (++this.#linesCount % LINES_OF_TURN === 0) await this.#turn();
     let room: Buffer = EMPTY;
     for (let searchedBytes = 0; ; ) {
       const end = this.#rest.indexOf(CRLF, searchedBytes);

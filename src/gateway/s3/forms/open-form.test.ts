@@ -21,8 +21,12 @@ function clientOf(
 ) {
   const failed = Promise.withResolvers<never>();
   let readBytes = 0;
+  let turns = 0;
   const body = {
     declaredBytes,
+    async turn() {
+      turns++;
+    },
     async read() {
       const piece = pieces.shift();
       if (piece === undefined) return failed.promise;
@@ -33,7 +37,7 @@ function clientOf(
   };
   const client = { remoteAddress: address };
   const exchange = { body, client, tenant: { account: undefined, address }, headers: { values: {} } };
-  return { exchange: exchange as unknown as Exchange, readBytes: () => readBytes };
+  return { exchange: exchange as unknown as Exchange, readBytes: () => readBytes, turns: () => turns };
 }
 
 const open = ({ exchange }: ReturnType<typeof clientOf>) =>
@@ -53,6 +57,15 @@ test('fields that do not come in time are RequestTimeout, and count against thei
   const again = expect(open(clientOf([]))).rejects.toMatchObject({ code: 'RequestTimeout' });
   clock.advance(LIMITS.formFieldsMaxMs);
   await again;
+});
+
+test('the lines of a form take turns of those who read bodies', async () => {
+  const line = '--B\r\nContent-Disposition: form-data; name="x-ignore-';
+  const fields = Array.from({ length: 180 }, (_, at) => `${line}${at}"\r\n\r\n\r\n`).join('');
+  const client = clientOf([Buffer.from(`${fields}--B--\r\n`.replaceAll('--B', `--${BOUNDARY}`))]);
+  // There is no file behind them.
+  await expect(open(client)).rejects.toMatchObject({ code: 'InvalidArgument' });
+  expect(client.turns()).toBe(2);
 });
 
 test('the file of a form that is open may take its time, and nothing of it is read before it is asked for', async () => {

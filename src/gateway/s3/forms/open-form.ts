@@ -87,7 +87,11 @@ export async function openForm(
   },
 ): Promise<OpenForm> {
   const { exchange, boundary, bucket, row } = parts;
-  const reader = new MultipartReader(() => exchange.body.read(), boundary, BEFORE_FILE);
+  const reader = new MultipartReader(
+    { read: () => exchange.body.read(), turn: () => exchange.body.turn() },
+    boundary,
+    BEFORE_FILE,
+  );
   const { fields, fileName, authentication } = await takeFields(deps, exchange, reader);
   const keyBytes = keyOf(fields, fileName);
   const sizes = requirePolicy(fields, { bucket, key: keyBytes, nowMs: deps.clock.wallMs() });
