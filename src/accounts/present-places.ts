@@ -64,3 +64,8 @@ export function createPresentPlaces(clock: Pick<ClockPort, 'sleep'>): PresentPla
     },
   };
 }
+
+/** Throws ServiceUnavailable for a client that has gone: nobody waits for the rest. */
+export function requireHere({ gone }: Asker): void {
+  if (gone?.().aborted === true) throw new AppError('ServiceUnavailable');
+}

@@ -2,11 +2,16 @@
 // today, each of which has something until the day is closed: sums are made in the shards, and of lists a page is kept.
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, ResultOf } from '../ports/metadata/port.ts';
-import { AppError } from '../types/errors.ts';
 import type { AccountId, BucketId } from '../types/names.ts';
 import { requireDone } from '../types/require-done.ts';
 import { METERED_NOTHING, type UsageDay, type UsageFigures } from '../types/usage.ts';
-import { type Asker, createPresentPlaces, OPERATORS } from './present-places.ts';
+import {
+  type Asker,
+  createPresentPlaces,
+  OPERATORS,
+  type PresentPlaces,
+  requireHere,
+} from './present-places.ts';
 import type { Page, PageOf } from './tenancy.ts';
 import { addFigures, figuresIn, usageDay } from './usage-days.ts';
 
@@ -31,6 +36,8 @@ export interface PresentOptions {
 }
 
 export interface PresentUsages {
+  /** Work that reads as much for one who asks, as a search in closed days, in one of the same places: it asks nothing of the below. */
+  inPlace: PresentPlaces['within'];
   /** Of each bucket, and of requests without one, in records of today that is not closed, in order of shards and buckets. */
   current(accountId: AccountId, options: PresentOptions): Promise<PageOf<UsageDay>>;
   /** Summed, of all or of those that are wanted; undefined: there are none. `asker`: default an operator. */
@@ -157,6 +164,7 @@ export function createPresentUsages(
   }
 
   return {
+    inPlace: presents.within,
     current: (accountId, { asker = OPERATORS, page, isWanted = () => true, ...which }) =>
       presents.within(asker, async () => {
         await takeTurn(accountId);
@@ -194,9 +202,4 @@ async function eachOf<Item, Result>(
   };
   await Promise.all(Array.from({ length: SHARDS_AT_ONCE }, workOn));
   return results;
-}
-
-/** Throws ServiceUnavailable for a client that has gone: nobody waits for the rest. */
-function requireHere({ gone }: Asker): void {
-  if (gone?.().aborted === true) throw new AppError('ServiceUnavailable');
 }

@@ -274,3 +274,35 @@ test('the present of few accounts is read at once, however many lists ask for it
   // Four accounts, each in two shards.
   expect([most > 0, most <= 8]).toEqual([true, true]);
 });
+
+test('closed days of few accounts are read at once, however many lists ask for them', async () => {
+  for (let id = 1; id <= 12; id++) await addCustomer(id);
+  await nextDay();
+  let [underWay, most] = [0, 0];
+  const counted: typeof world.shards.query = async (...asked) => {
+    if (!['count-usages', 'list-usages', 'sum-usages'].includes(asked[1]))
+      return world.shards.query(...asked);
+    most = Math.max(most, ++underWay);
+    try {
+      await nextTurn();
+      return await world.shards.query(...asked);
+    } finally {
+      underWay--;
+    }
+  };
+  const { shards } = world;
+  const metadata = { shardCount: 2, query: counted, execute: shards.execute.bind(shards) };
+  book = createUsageBook(createUsages(metadata, world.clock), world.clock);
+  const asker = { payer: 'partner 1' };
+  const lists = await Promise.all([
+    ...customers.map((customer) => book.buckets(customer, { name: 'bucket' }, PAGE, asker)),
+    ...customers.map((customer) => book.list([customer], {}, PAGE, asker)),
+  ]);
+  expect(lists.map(({ total }) => total)).toEqual(lists.map(() => 1));
+  const gone = () => AbortSignal.abort();
+  const [customer] = customers as [MeteredCustomer];
+  const search = book.buckets(customer, { name: 'bucket' }, PAGE, { ...asker, gone });
+  await expect(search).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  // Four at once, each in two shards.
+  expect([most > 0, most <= 8]).toEqual([true, true]);
+});

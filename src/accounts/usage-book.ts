@@ -7,9 +7,9 @@ import { bucketNumberOf, dayOf } from '../types/metered.ts';
 import type { AccountId } from '../types/names.ts';
 import { activeBytes, METERED_NOTHING, type UsageDay } from '../types/usage.ts';
 import { createDayPages } from './day-pages.ts';
-import { type Asker, OPERATORS } from './present-places.ts';
+import { type Asker, OPERATORS, requireHere } from './present-places.ts';
 import type { Page, PageOf } from './tenancy.ts';
-import type { Usages } from './usages.ts';
+import type { DayRange, Usages } from './usages.ts';
 
 /** A sub-account whose usage is asked for. */
 export interface MeteredCustomer {
@@ -125,7 +125,8 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       fromDay: Math.min(...some.map(({ day }) => day)),
       toDay: Math.max(...some.map(({ day }) => day)),
     }));
-    const found = new Map((await usages.sums(of)).map((usage) => [`${usage.accountId} ${usage.day}`, usage]));
+    const sums = of.length === 0 ? [] : await usages.inPlace(asker, () => usages.sums(of));
+    const found = new Map(sums.map((usage) => [`${usage.accountId} ${usage.day}`, usage]));
     const read = async ({ customer, day }: { customer: Customer; day: number }) => {
       const { id, accountId } = customer;
       const isClosed = day <= closedDay;
@@ -155,16 +156,34 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
     const fresh = isNow
       ? await usages.current(accountId, { page, asker, isWanted, withoutRecordOf: closedDay, ...ofNumber })
       : NO_PAGE;
+    const closed = { fromDay, toDay, throughDay: closedDay, fresh, filter, page, asker };
+    return usages.inPlace(asker, () => closedBuckets(customer, closed));
+  }
+
+  /** Behind the fresh ones: of an account that makes and deletes buckets all day a day has millions. */
+  async function closedBuckets(
+    customer: MeteredCustomer,
+    asked: DayRange & {
+      throughDay: number;
+      fresh: PageOf<UsageDay>;
+      filter: BucketUsageFilter;
+      page: Page;
+      asker: Asker;
+    },
+  ): Promise<PageOf<UsageDay>> {
+    const { fromDay, toDay, throughDay, fresh, filter, page, asker } = asked;
+    const { accountId } = customer;
+    const { bucketNumber } = filter;
     if (bucketNumber !== undefined) {
-      const found = fromDay > toDay ? [] : await usages.byBucket(accountId, { fromDay, toDay, ...ofNumber });
+      const found = fromDay > toDay ? [] : await usages.byBucket(accountId, { fromDay, toDay, bucketNumber });
       const closed = found.filter((usage) => matches(usage, filter)).sort(byNewest);
       const fromAt = Math.max(0, (page.page - 1) * page.size - fresh.total);
       const rest = closed.slice(fromAt, fromAt + page.size - fresh.items.length);
       return { items: [...fresh.items, ...rest], total: fresh.total + closed.length };
     }
-    const counts = await countsOf(customer, closedDay);
+    const counts = await countsOf(customer, throughDay);
     const days = descending(fromDay, toDay).filter((day) => counts.has(day));
-    if (filter.name !== undefined) return search(accountId, { fresh, days, counts, filter, page });
+    if (filter.name !== undefined) return search(accountId, { fresh, days, counts, filter, page, asker });
     const total = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), fresh.total);
     const items = [...fresh.items];
     let skipped = Math.max(0, (page.page - 1) * page.size - fresh.total);
@@ -189,9 +208,10 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       counts: ReadonlyMap<number, number>;
       filter: BucketUsageFilter;
       page: Page;
+      asker: Asker;
     },
   ): Promise<PageOf<UsageDay>> {
-    const { fresh, counts, filter, page } = asked;
+    const { fresh, counts, filter, page, asker } = asked;
     const items = [...fresh.items];
     let total = fresh.total;
     const note = (usage: UsageDay) => {
@@ -199,14 +219,19 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       if (total >= (page.page - 1) * page.size && items.length < page.size) items.push(usage);
       total++;
     };
+    let walkedCount = 0;
     for (const [toDay = 0, ...others] of runsOf(asked.days, counts)) {
+      requireHere(asker);
       const fromDay = others.at(-1) ?? toDay;
       if (others.length > 0)
         for (const usage of (await usages.byBucket(accountId, { fromDay, toDay })).sort(byNewest))
           note(usage);
       else {
         const walk = { day: toDay, wanted: counts.get(toDay) ?? 0 };
-        for await (const usage of usages.walkDay(accountId, walk)) note(usage);
+        for await (const usage of usages.walkDay(accountId, walk)) {
+          if (++walkedCount % SEARCHED_RECORDS === 0) requireHere(asker);
+          note(usage);
+        }
       }
     }
     return { items, total };
