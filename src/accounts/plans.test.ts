@@ -4,6 +4,7 @@ import { runUntilIdle } from '../../tests/support/metadata/run-worker.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { readAccountQuota, setAccountQuota } from '../metadata/quotas/operate-quotas.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import type { MetadataPort } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import type { AccountId } from '../types/names.ts';
 import type { NewCustomerRecord } from '../types/records/tenancy-records.ts';
@@ -45,7 +46,7 @@ function keeper() {
   });
 }
 
-async function createCustomer(plan: Partial<NewCustomerRecord> = {}): Promise<AccountId> {
+async function createCustomer(plan: Partial<NewCustomerRecord> = {}, name = 'Bakery'): Promise<AccountId> {
   const customer: NewCustomerRecord = {
     kind: 'customer',
     controlId: 1,
@@ -58,7 +59,7 @@ async function createCustomer(plan: Partial<NewCustomerRecord> = {}): Promise<Ac
     ...plan,
   };
   const state = plan.trial === undefined ? 'paid' : 'trial';
-  const { account } = await accounts.create({ name: 'Bakery', email: 'it@bakery.example', state, customer });
+  const { account } = await accounts.create({ name, email: `it@${name}.example`, state, customer });
   return account.accountId;
 }
 
@@ -130,4 +131,31 @@ test('an account that does not pay says so, and its sub-account as well', async 
   const { records } = await world.query('tenancy-changes', { since: 0, limit: 10 });
   expect(records).toMatchObject([{ accountId, isUnpaid: true }]);
   expect((await accounts.find(accountId)).account.isUnpaid).toBe(true);
+});
+
+test('who begins to lead looks at a hundred sub-accounts at a time, and rests behind each', async () => {
+  for (let at = 0; at < 150; at++) await createCustomer({}, `bakery-${at}`);
+  let nowMs = 0;
+  const { shards } = world;
+  const metadata: MetadataPort = {
+    shardCount: 2,
+    execute: shards.execute.bind(shards),
+    query: (envelope, name, query) => {
+      nowMs++;
+      return shards.query(envelope, name, query);
+    },
+  };
+  const worker = createPlanKeeper({
+    metadata,
+    clock: { wallMs: () => world.clock.wallMs(), monotonicMs: () => nowMs },
+    shards: () => [0],
+    timeJumps: { mayRemoveByAge: () => true },
+    log: { info() {} },
+    setPlanQuota: async () => {},
+  });
+  const { signal } = new AbortController();
+  // One question for the page, and one for each of a hundred.
+  expect(await worker.work(signal)).toEqual({ state: 'idle', idleMs: 3 * 101, failures: [] });
+  expect(await worker.work(signal)).toEqual({ state: 'idle', idleMs: 5000, failures: [] });
+  expect(nowMs).toBe(101 + 51);
 });

@@ -13,7 +13,10 @@ import { requireDone } from '../types/require-done.ts';
 const TB = 2 ** 40;
 /** Changes have their effect within that time, also where the call that made them was cut off. */
 const LOOK_EVERY_MS = 5000;
-const PAGE = 500;
+/** Sub-accounts that are looked at at once. */
+const PAGE = 100;
+/** After each of many pages, as a multiple of the time that it took: who begins to lead looks at all there are. */
+const REST_SHARE = 3;
 
 type Plan = Pick<CustomerRecord, 'history' | 'purchasedStorageTB' | 'quotaType' | 'state' | 'trial'>;
 
@@ -49,7 +52,7 @@ export function createPlanKeeper(deps: {
   shards(): readonly number[];
   /** A trial does not come back: none ends by a clock that is not trusted. */
   timeJumps: Pick<TimeJumps, 'mayRemoveByAge'>;
-  clock: Pick<ClockPort, 'wallMs'>;
+  clock: Pick<ClockPort, 'wallMs' | 'monotonicMs'>;
   log: Pick<Logger, 'info'>;
 }): Worker {
   const { metadata, setPlanQuota, shards, timeJumps, clock, log } = deps;
@@ -93,6 +96,7 @@ export function createPlanKeeper(deps: {
         beginAnew();
         return idle;
       }
+      const beganAtMs = clock.monotonicMs();
       const failures: unknown[] = [];
       const attempt = async (doing: () => Promise<void>) => {
         signal.throwIfAborted();
@@ -118,7 +122,9 @@ export function createPlanKeeper(deps: {
           trials.delete(id);
         });
       const isMore = isDone && (!page.isAll || due.length > 0);
-      return { ...(isMore ? { state: 'busy' as const } : idle), failures };
+      if (!isMore) return { ...idle, failures };
+      const restMs = REST_SHARE * (clock.monotonicMs() - beganAtMs);
+      return { ...(restMs > 0 ? { state: 'idle', idleMs: restMs } : { state: 'busy' }), failures };
     },
   };
 }
