@@ -35,6 +35,33 @@ test('who asks during a look has the next one, and shares it with all who came m
   expect(begun).toHaveLength(5);
 });
 
+test('a look that hangs is not waited for: the next one begins beside it, and one more beside that', async () => {
+  const begun: ((text: string) => void)[] = [];
+  let ring = () => {};
+  const clock = {
+    sleep: (_ms: number, signal: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        ring = resolve;
+        signal.addEventListener('abort', () => resolve());
+      }),
+  };
+  const looks = createSharedLooks(() => new Promise<string>((resolve) => void begun.push(resolve)), clock);
+  const [first, second, third] = [looks('a'), looks('a'), looks('a')];
+  await settle();
+  expect(begun).toHaveLength(1);
+  ring();
+  await settle();
+  expect(begun).toHaveLength(2);
+  const fourth = looks('a');
+  begun[1]?.('new');
+  expect(await Promise.all([second, third])).toEqual(['new', 'new']);
+  await settle();
+  begun[2]?.('newest');
+  expect(await fourth).toBe('newest');
+  begun[0]?.('old');
+  expect(await first).toBe('old');
+});
+
 test('an error is that of the look, and the next one begins all the same', async () => {
   const { begun, looks } = heldLooks();
   const outcomes = [looks('a'), looks('a'), looks('a')].map((look) =>

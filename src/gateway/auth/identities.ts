@@ -11,7 +11,7 @@ import { BoundedMap, type Weighing } from '../../base/bounded-map.ts';
 import { asBuffer, equalBytes, ownBytes } from '../../base/bytes/bytes.ts';
 import { ownText } from '../../base/text/own-text.ts';
 import { type CallerPolicies, NO_POLICIES } from '../../policy/evaluate.ts';
-import type { RandomPort } from '../../ports/clock.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { IdentityFeed } from '../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
@@ -169,15 +169,21 @@ function createAccounts({ metadata, feed }: { metadata: MetadataPort; feed: Iden
   };
 }
 
+interface Following {
+  metadata: MetadataPort;
+  feed: IdentityFeed;
+  clock?: Pick<ClockPort, 'sleep'>;
+}
+
 /** Of the roles of sessions, likewise. */
-function createRoles({ metadata, feed }: { metadata: MetadataPort; feed: IdentityFeed }) {
+function createRoles({ metadata, feed, clock }: Following) {
   /** By account and role id. */
   const roles = createFollowed<Role>(feed, {
     accountOf: ({ account }) => account.accountId,
     weighing: byRights(({ principal }) => ({ stored: principal })),
   });
-  const lookUpSmall = createSharedLooks((name) => read(name, LARGE_RIGHTS_BYTES));
-  const lookUpWhole = createSharedLooks((name) => read(name, undefined));
+  const lookUpSmall = createSharedLooks((name) => read(name, LARGE_RIGHTS_BYTES), clock);
+  const lookUpWhole = createSharedLooks((name) => read(name, undefined), clock);
 
   async function read(name: string, textsBytesMax: number | undefined): Promise<Role | Large | undefined> {
     // What another one has read meanwhile.
@@ -209,10 +215,9 @@ function createKeyOwners({
   feed,
   policies,
   again,
-}: {
-  metadata: MetadataPort;
+  clock,
+}: Following & {
   keyring: KeyringPort;
-  feed: IdentityFeed;
   policies: PolicyCache;
   /** Policies that have gone since, of somebody whom a request has found. */
   again(signer: Signer): Promise<CallerPolicies>;
@@ -224,7 +229,7 @@ function createKeyOwners({
   const inPlace = createOwnerPlaces();
 
   /** A crowd of one user reads, and has in memory, his policies once. */
-  const lookUp = createSharedLooks(read);
+  const lookUp = createSharedLooks(read, clock);
 
   async function find(accessKey: string): Promise<CachedIdentity | undefined> {
     return identities.known(accessKey) ?? lookUp(ownText(accessKey));
@@ -237,6 +242,8 @@ function createKeyOwners({
     const found = await readKey(accessKey, LARGE_RIGHTS_BYTES);
     if (found === undefined || !('kind' in found)) return found;
     return inPlace(found.account.accountId, async () => {
+      const known = identities.known(accessKey);
+      if (known !== undefined) return known;
       const whole = await readKey(accessKey);
       assert(whole === undefined || !('kind' in whole), 'all is read where no bound is named');
       return whole;
@@ -299,6 +306,8 @@ export function createIdentities(deps: {
   feed: IdentityFeed;
   /** Long policies are compiled in them; absent: in turns of their own. */
   turns?: FairTurns;
+  /** Of looks that hang. */
+  clock?: Pick<ClockPort, 'sleep'>;
 }): Identities {
   const policies = createPolicyCache(deps.turns);
   const keys = createKeyOwners({ ...deps, policies, again: policiesAgain });

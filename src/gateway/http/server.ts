@@ -199,7 +199,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const s3: S3Dependencies = {
     ...shared,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
-    buckets: createBucketCache(deps.metadata),
+    buckets: createBucketCache(deps.metadata, deps.clock),
     digests: createDigestPlaces(),
     movePlaces: createMovePlaces(),
     store: storeFacts(deps),

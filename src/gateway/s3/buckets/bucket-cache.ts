@@ -4,6 +4,7 @@
 import { createOwnerPlaces, type OwnerPlaces } from '../../../base/async/owner-places.ts';
 import { createSharedLooks } from '../../../base/async/shared-looks.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
+import type { ClockPort } from '../../../ports/clock.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import type { ConfigsOfBucket } from '../../../types/bucket-config.ts';
 import type { LifecycleRule } from '../../../types/lifecycle.ts';
@@ -33,7 +34,8 @@ const GRANT_BYTES = 100;
 const RULE_BYTES = 300;
 const TAG_BYTES = 60;
 
-export function createBucketCache(metadata: MetadataPort): BucketCache {
+/** `clock`: of looks that hang. */
+export function createBucketCache(metadata: MetadataPort, clock?: Pick<ClockPort, 'sleep'>): BucketCache {
   const buckets = new BoundedMap<string, ResolvedBucket>(ENTRIES_MAX, {
     weightMax: DOCUMENT_BYTES_MAX,
     weightOf: documentBytes,
@@ -55,14 +57,14 @@ export function createBucketCache(metadata: MetadataPort): BucketCache {
   }
 
   /** A crowd at one bucket has its documents in memory once. */
-  const read = createSharedLooks(lookUp);
+  const read = createSharedLooks(lookUp, clock);
   const findMissing = createSharedLooks(async (name) => {
     // What another one has read meanwhile.
     const cached = findCached(name);
     if (cached !== undefined) return cached;
     const bucket = await lookUp(name);
     return bucket && { bucket, isCached: false };
-  });
+  }, clock);
 
   return {
     find: async (name) => findCached(name) ?? findMissing(name),
