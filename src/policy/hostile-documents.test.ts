@@ -3,10 +3,17 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { amountOf } from '../../tests/support/run/long-form.ts';
-import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
+import { expectFreeLoop, withinOneTurn } from '../../tests/support/run/loop-watch.ts';
 import { anyText, expectLinear, nearly } from '../../tests/support/run/properties.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
+import { finishInTurns } from '../base/async/steps.ts';
 import { COMPARED_UNITS_MAX } from './conditions/operators.ts';
-import { compilePolicy, compileStoredPolicy, POLICY_SIZES } from './documents/compile-policy.ts';
+import {
+  compileInSteps,
+  compilePolicy,
+  compileStoredPolicy,
+  POLICY_SIZES,
+} from './documents/compile-policy.ts';
 import { evaluate, findAbout, type NamedPolicy } from './evaluate.ts';
 import { MATCH_WORK_MAX, matchWork } from './match-work.ts';
 import { type ContextValue, matchPattern, parsePattern } from './patterns.ts';
@@ -104,6 +111,22 @@ test('the largest bucket policies are checked and judged in one turn', () => {
     const policy: NamedPolicy = { policy: outcome.policy, name: 'b' };
     withinOneTurn(() => ask([policy], key, { 'aws:useragent': 'a'.repeat(COMPARED_UNITS_MAX) }));
   }
+});
+
+test('a bucket policy of many actions and many keys of tags is checked in short steps', async () => {
+  const keys = Array.from({ length: 290 }, (_, at) => [`s3:ExistingObjectTag/${at}`, '']);
+  const wild = (at: number) => at.toString(2).replaceAll('0', '*').replaceAll('1', '?');
+  const statement = {
+    ...ALLOW,
+    Principal: '*',
+    Action: Array.from({ length: 550 }, (_, at) => `s3:${wild(at)}*`),
+    Condition: { StringLike: Object.fromEntries(keys) },
+  };
+  const text = JSON.stringify(of2012([statement]));
+  await expectFreeLoop('a policy', async () => {
+    const steps = compileInSteps(text, { type: 'resource', bucket: 'b' });
+    expect(await finishInTurns(steps, nextTurn)).toMatchObject({ kind: 'compiled' });
+  });
 });
 
 /** A document of a bucket's largest size with many values, as JSON makes them. */

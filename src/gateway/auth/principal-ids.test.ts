@@ -3,6 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
+import { compilePolicy } from '../../policy/documents/compile-policy.ts';
+import { findPrincipalIds } from './principal-ids.ts';
 
 let world: GatewayWorld;
 let owner: Awaited<ReturnType<GatewayWorld['makeAccount']>>;
@@ -161,4 +163,22 @@ test('a policy may name a session, which is one of the role that it named', asyn
   await iam('DeleteRole', { RoleName: 'job' });
   await make();
   expect(await s3((await assume(gus, 'job')) as Keys, 'GET', '/sessions')).toBe(403);
+});
+
+test('of many names some are looked up in each turn of the loop', async () => {
+  const AWS = Array.from({ length: 60 }, (_, at) => `arn:aws:iam::${owner.accountId}:role/r${at}`);
+  const text = policy({ ...statement('many', ''), Principal: { AWS } });
+  const compiled = compilePolicy(text, { type: 'resource', bucket: 'many' });
+  if (compiled.kind !== 'compiled') throw new Error(compiled.message);
+  let hasTurned = false;
+  const hadTurns: boolean[] = [];
+  await findPrincipalIds(compiled.policy, async (_account, keys) => {
+    hadTurns.push(hasTurned);
+    hasTurned = false;
+    setImmediate(() => {
+      hasTurned = true;
+    });
+    return keys.map(() => null);
+  });
+  expect(hadTurns).toEqual([false, true, true]);
 });

@@ -1,5 +1,6 @@
 // The unique ids of the users and roles that a policy names by ARN, when it is put: who is made under the same name later is somebody
 // else (AWS "AWS JSON policy elements: Principal"). The policy keeps its text; the ids stand beside it.
+import { nextTurn } from '../../base/async/next-turn.ts';
 import type { CompiledPolicy } from '../../policy/documents/compile-policy.ts';
 import type { PrincipalName } from '../../policy/principals.ts';
 import type { AccountId } from '../../types/names.ts';
@@ -30,6 +31,8 @@ export async function findPrincipalIds(
     const left = [...names.values()];
     while (left.length > 0) {
       const some = left.splice(0, RECORDS_MAX);
+      // Others have their turn before so many records are decoded.
+      await nextTurn();
       const records = await read(accountId as AccountId, some.map(keyOf));
       for (const [at, name] of some.entries()) {
         const record = records[at] ?? undefined;

@@ -1,7 +1,8 @@
 // What S3 asks of a bucket policy: principals, actions that there are, resources of this bucket, condition keys that there
 // are, and that they go together. In S3's words.
+import type { Steps } from '../../base/async/steps.ts';
 import { ACTIONS, type ActionRow, type ResourceType } from '../actions.ts';
-import { findConditionKey, normalizeKey } from '../condition-keys.ts';
+import { type ConditionKeyName, findConditionKey, normalizeKey } from '../condition-keys.ts';
 import { NULL_OPERATOR } from '../conditions/operators.ts';
 import { matchPattern, mayMatch, parsePattern } from '../patterns.ts';
 import type { ConditionEntry, DocumentForm, StatementForm, TextList } from './read-document.ts';
@@ -12,10 +13,13 @@ const NOT_UNDER_NULL = normalizeKey('s3:x-amz-server-side-encryption-customer-al
 const S3_ACTIONS = ACTIONS.filter(({ action }) => action.startsWith('s3:'));
 const NO_VARIABLES = { hasVariables: false, hasWildcards: true };
 
+/** To find the actions that one text means, and to judge its conditions, takes some 50 µs. */
+const ACTIONS_OF_STEP = 100;
+
 /** Behind the form. `bucket`: the name of the bucket that gets the policy. Throws DocumentFault. */
-export function checkBucketDocument(form: DocumentForm, { bucket }: { bucket: string }): void {
+export function* checkBucketDocument(form: DocumentForm, { bucket }: { bucket: string }): Steps<void> {
   const checker = new BucketChecker(bucket, form.version === '2012-10-17');
-  for (const statement of form.statements) checker.check(statement);
+  for (const statement of form.statements) yield* checker.check(statement);
 }
 
 class BucketChecker {
@@ -23,13 +27,17 @@ class BucketChecker {
   readonly #hasVariables: boolean;
   /** Patterns of actions by their text in lower case: large documents repeat them. */
   readonly #actions = new Map<string, readonly ActionRow[]>();
+  /** Those that mean the same actions have the same list. By the actions' names. */
+  readonly #lists = new Map<string, readonly ActionRow[]>();
+  /** Actions looked at. */
+  #count = 0;
 
   constructor(bucket: string, hasVariables: boolean) {
     this.#arn = `arn:aws:s3:::${bucket}`;
     this.#hasVariables = hasVariables;
   }
 
-  check(statement: StatementForm): void {
+  *check(statement: StatementForm): Steps<void> {
     const { place, principals } = statement;
     if (principals === undefined) throw new DocumentFault('Missing required field Principal', { place });
     if (principals.names.length === 0) {
@@ -40,23 +48,33 @@ class BucketChecker {
       throw new DocumentFault('Allow with NotPrincipal is not allowed.', { place: principals.place });
     const actions = required(statement.actions, { place, name: 'Action' });
     const resources = required(statement.resources, { place, name: 'Resource' });
-    const matched = actions.texts.map(({ text, place: at }) => this.#actionsOf(text, at));
+    const matched: (readonly ActionRow[])[] = [];
+    for (const { text, place: at } of actions.texts) {
+      matched.push(this.#actionsOf(text, at));
+      if (this.#isStepDone()) yield;
+    }
     const types = this.#typesOf(resources);
     for (const condition of statement.conditions) checkKey(condition);
-    const groups = actions.isNot ? [S3_ACTIONS.filter((row) => !matched.flat().includes(row))] : matched;
-    const checked = new Set<string>();
-    const conditions = distinctKeys(statement.conditions);
+    const groups = actions.isNot ? [othersThan(matched)] : matched;
+    const checked = new Set<readonly ActionRow[]>();
+    const conditions = conditionsOfS3(statement.conditions);
     for (const [at, rows] of groups.entries()) {
+      // Other texts that mean the same actions are refused, or not, as the first of them.
+      if (checked.has(rows)) continue;
+      checked.add(rows);
       const applicable = rows.filter((row) => row.resources.some((type) => types.has(type)));
       if (applicable.length === 0) {
         const message = 'Action does not apply to any resource(s) in statement';
         throw new DocumentFault(message, { place: actions.texts[at]?.place ?? actions.place });
       }
-      // Named again, an action means the same.
-      const text = actions.texts[at]?.text.toLowerCase() ?? '';
-      if (!checked.has(text)) checkConditionsApply(conditions, applicable);
-      checked.add(text);
+      checkConditionsApply(conditions, applicable);
+      if (this.#isStepDone()) yield;
     }
+  }
+
+  #isStepDone(): boolean {
+    this.#count++;
+    return this.#count % ACTIONS_OF_STEP === 0;
   }
 
   #actionsOf(text: string, place: string): readonly ActionRow[] {
@@ -69,8 +87,11 @@ class BucketChecker {
     );
     if (rows.length === 0)
       throw new DocumentFault('Policy has invalid action', { place, detail: shorten(text) });
-    this.#actions.set(folded, rows);
-    return rows;
+    const names = rows.map(({ action }) => action).join();
+    const list = this.#lists.get(names) ?? rows;
+    this.#lists.set(names, list);
+    this.#actions.set(folded, list);
+    return list;
   }
 
   /** What the resources of a statement are: the bucket, objects in it, or both. */
@@ -106,23 +127,34 @@ function checkKey({ name, key, place }: ConditionEntry): void {
     throw new DocumentFault('Policy has an invalid condition key', { place, detail: shorten(key) });
 }
 
-/** Each key once: whether it applies is the same each time. */
-function distinctKeys(conditions: readonly ConditionEntry[]): ConditionEntry[] {
-  const byKey = new Map<string, ConditionEntry>();
+function othersThan(matched: readonly (readonly ActionRow[])[]): ActionRow[] {
+  const named = new Set([...new Set(matched)].flat());
+  return S3_ACTIONS.filter((row) => !named.has(row));
+}
+
+/** A condition with a key of S3. */
+interface ConditionOfS3 {
+  name: ConditionKeyName;
+  condition: ConditionEntry;
+}
+
+/** The first condition with each key of S3, all tags being one: whether it applies is the same each time. */
+function conditionsOfS3(conditions: readonly ConditionEntry[]): ConditionOfS3[] {
+  const byName = new Map<string, ConditionOfS3>();
   for (const condition of conditions) {
-    const key = normalizeKey(condition.key);
-    if (!byKey.has(key)) byKey.set(key, condition);
+    const name = findConditionKey(normalizeKey(condition.key))?.name;
+    if (name?.startsWith('s3:') && !byName.has(name)) byName.set(name, { name, condition });
   }
-  return [...byKey.values()];
+  return [...byName.values()];
 }
 
 /** Of the actions that one pattern means, at least one must have each key of S3. */
-function checkConditionsApply(conditions: readonly ConditionEntry[], rows: readonly ActionRow[]): void {
-  for (const { key, place } of conditions) {
-    const row = findConditionKey(normalizeKey(key));
-    if (row === undefined || !row.name.startsWith('s3:')) continue;
-    if (rows.some(({ keys }) => keys.includes(row.name))) continue;
+function checkConditionsApply(conditions: readonly ConditionOfS3[], rows: readonly ActionRow[]): void {
+  if (conditions.length === 0) return;
+  const names = new Set(rows.flatMap(({ keys }) => keys));
+  for (const { name, condition } of conditions) {
+    if (names.has(name)) continue;
     const message = 'Conditions do not apply to combination of actions and resources in statement';
-    throw new DocumentFault(message, { place, detail: shorten(key) });
+    throw new DocumentFault(message, { place: condition.place, detail: shorten(condition.key) });
   }
 }

@@ -118,7 +118,7 @@ export function compileInSteps(
     if (options.type === 'resource') {
       const form = readBucketDocument(text);
       yield;
-      checkBucketDocument(form, options);
+      yield* checkBucketDocument(form, options);
       yield;
       return yield* compile(form, options.type);
     }
