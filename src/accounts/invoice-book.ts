@@ -67,6 +67,8 @@ export interface InvoiceBook {
 /** Changes of price lists at the same moment: one of them goes first. */
 const SET_ATTEMPTS = 5;
 
+/** Invoices of one answer of `get-invoices`: two milliseconds to read. */
+const RECORDS_READ = 100;
 /** Heads that are looked at in one turn: some hundred microseconds. */
 const HEADS_OF_STEP = 4000;
 
@@ -77,23 +79,30 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
 
   const readPrices = async () => requireDone(await metadata.query(system, 'list-price-lists', {}));
 
-  async function recordsOf(heads: readonly InvoiceHead[]): Promise<Invoice[]> {
-    const query = { ids: heads.map(({ id }) => id) };
-    const { invoices } = requireDone(await metadata.query(system, 'get-invoices', query));
-    return invoices.flatMap((invoice) =>
-      invoice === null ? [] : [{ ...invoice, isClosed: true, isOwed: true }],
-    );
+  /** `owner`: whose turns it takes. */
+  async function recordsOf(heads: readonly InvoiceHead[], owner: string | undefined): Promise<Invoice[]> {
+    const found: Invoice[] = [];
+    for (let at = 0; at < heads.length; at += RECORDS_READ) {
+      const query = { ids: heads.slice(at, at + RECORDS_READ).map(({ id }) => id) };
+      const { invoices } = requireDone(await metadata.query(system, 'get-invoices', query));
+      for (const invoice of invoices)
+        if (invoice !== null) found.push({ ...invoice, isClosed: true, isOwed: true });
+      await turns.take({ owner, work: 'records' });
+    }
+    return found;
   }
 
   async function find(filter: InvoiceFilter): Promise<InvoiceHead[]> {
-    const { governanceAccountId, controlAccountId = governanceAccountId } = filter.within ?? {};
-    const owner = controlAccountId === undefined ? undefined : String(controlAccountId);
+    const owner = ownerOf(filter.within);
     return turns.finish({ owner, work: 'invoices' }, filterHeads(await index.read(), filter));
   }
 
   async function list(filter: InvoiceFilter, page: PageAsked): Promise<InvoicePage> {
     const matching = await find(filter);
-    return { items: await recordsOf(sliceOf(matching, page)), total: matching.length };
+    return {
+      items: await recordsOf(sliceOf(matching, page), ownerOf(filter.within)),
+      total: matching.length,
+    };
   }
 
   return {
@@ -101,7 +110,7 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
     readPrices,
     async get(id, within) {
       const [head] = await find({ id, ...(within && { within }) });
-      const [invoice] = head === undefined ? [] : await recordsOf([head]);
+      const [invoice] = head === undefined ? [] : await recordsOf([head], ownerOf(within));
       if (invoice === undefined) throw new AppError('NoSuchEntity', { message: 'There is no such invoice.' });
       return invoice;
     },
@@ -122,6 +131,10 @@ export function createInvoiceBook(metadata: MetadataPort): InvoiceBook {
       throw new AppError('ServiceUnavailable');
     },
   };
+}
+
+function ownerOf({ governanceAccountId, controlAccountId = governanceAccountId }: InvoiceBranch = {}) {
+  return controlAccountId === undefined ? undefined : String(controlAccountId);
 }
 
 /** Those that match, the newest first. There may be millions, of all months and sub-accounts. */

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import {
   type BilledWorld,
   billedAmong,
@@ -80,6 +80,11 @@ test('of sub-accounts only those are read whole that are charged at once, and no
   expect(billed.readCounts).toEqual([50, 50, 30]);
   expect((await invoices.preview('2026-04', {}, { page: 2, size: 100 })).items).toHaveLength(30);
   expect(billed.readCounts.slice(3)).toEqual([30]);
+  // A long page of closed ones is read in parts, too.
+  const asked = vi.spyOn(billed.world.shards, 'query');
+  expect((await invoices.list({}, { page: 1, size: 1000 })).items).toHaveLength(130);
+  const read = asked.mock.calls.filter(([, name]) => name === 'get-invoices');
+  expect(read.map(([, , query]) => (query as { ids: number[] }).ids.length)).toEqual([100, 30]);
 });
 
 test('a month whose closing was cut short goes on with the prices it began with', async () => {
