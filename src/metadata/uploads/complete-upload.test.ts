@@ -13,7 +13,8 @@ import {
 import { expectFreeLoop } from '../../../tests/support/run/loop-watch.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
-import { toBase64 } from '../../base/bytes/bytes.ts';
+import { finishAtOnce } from '../../base/async/steps.ts';
+import { toBase64, toHex } from '../../base/bytes/bytes.ts';
 import { crcOf } from '../../base/crypto/crc.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { CompletePart } from '../../ports/metadata/uploads.ts';
@@ -21,10 +22,11 @@ import { multipartETag } from '../../types/etag.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, ObjectKey, UploadId } from '../../types/names.ts';
 import { unpackOriginals } from '../../types/originals.ts';
-import { type PartRecord, partCodec } from '../../types/records/rows.ts';
+import { manifestPageCodec, type PartRecord, partCodec } from '../../types/records/rows.ts';
 import { linksOf, type VersionRecord } from '../../types/version.ts';
 import { rowKey } from '../engine/row-keys.ts';
-import { partRow } from '../schema/keyspace.ts';
+import { linkRow, partRow } from '../schema/keyspace.ts';
+import { joinParts, SPARE_LINKS_MAX } from './join-parts.ts';
 
 let world: MetadataShards;
 let uploadId: UploadId;
@@ -354,6 +356,31 @@ describe('many segments', () => {
     expect(await world.query('list-condemned', { olderThanMs: 0, limit: 9 })).toMatchObject({
       totalCount: 0,
     });
+  });
+
+  test('of blobs in several parts a bounded number of links ends: each link is a use of a page, or ends', async () => {
+    const source = dataOf(Array.from({ length: 100 }, () => world.newData().uses).flat(), {
+      births: [],
+      links: [],
+    });
+    const segments = source.uses.map(({ sizeBytes }, use) => ({ use, offsetBytes: 0, sizeBytes }));
+    const parts = numbers(60).map((partNumber): PartRecord => {
+      const uses = source.uses.map((use) => ({ ...use, linkId: world.newLinkId() }));
+      return { partNumber, sizeBytes: 1000, modifiedAtMs: 1, etag: etagOf('part'), uses, segments };
+    });
+    const { body, spareLinks } = finishAtOnce(joinParts(parts));
+    if (body.kind !== 'paged') throw new Error(body.kind);
+    expect(spareLinks).toHaveLength(SPARE_LINKS_MAX);
+    const pages = body.pages.map(({ bytes }) => manifestPageCodec.decode(bytes));
+    const used = pages.flatMap(({ uses }) => uses.map(({ blobId, linkId }) => linkRow(blobId, linkId).key));
+    const rows = [...used, ...spareLinks.map((link) => link.key)].map((rowOf) => toHex(rowOf));
+    const given = parts.flatMap(({ uses }) => uses.map(({ blobId, linkId }) => linkRow(blobId, linkId).key));
+    expect(rows.sort()).toEqual(given.map((rowOf) => toHex(rowOf)).sort());
+    for (const page of pages) {
+      const blobIds = page.segments.map(({ use }) => page.uses[use]?.blobId);
+      const wanted = source.uses.map(({ blobId }) => blobId);
+      expect(blobIds).toEqual([...wanted, ...wanted]);
+    }
   });
 
   test('one blob in several parts keeps one link of a page', async () => {

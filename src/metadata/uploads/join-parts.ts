@@ -12,20 +12,26 @@ import { type EncodedPage, encodePage, type LaidManifest, layPages } from '../ve
 /** What the manifest is going to say, before it has an id. */
 export interface JoinedParts {
   body: { kind: 'direct'; page: ManifestPage } | { kind: 'paged'; pages: EncodedPage[] };
-  /** Rows of links that the manifest does not need (removeLinks): one blob in several parts of a page keeps one. */
+  /**
+   * Rows of links that the manifest does not need (removeLinks): one blob in several parts of a page keeps one. No more of them
+   * than one entry may end: behind these a page has a use for each link.
+   */
   spareLinks: RowPut[];
 }
+
+/** To end so many keeps the thread for some 10 ms. */
+export const SPARE_LINKS_MAX = 2000;
 
 export function* joinParts(parts: readonly PartRecord[]): Steps<JoinedParts> {
   const segmentCount = parts.reduce((sum, part) => sum + part.segments.length, 0);
   if (segmentCount <= LIMITS.manifestSegmentsInlineMax) {
-    const { page, spareLinks } = joinPage(parts);
+    const { page, spareLinks } = joinPage(parts, SPARE_LINKS_MAX);
     return { body: { kind: 'direct', page }, spareLinks: removeLinks(spareLinks) };
   }
   const spareLinks: RowPut[] = [];
   const pages: EncodedPage[] = [];
   for (const group of pagesOf(parts)) {
-    const joined = joinPage(group);
+    const joined = joinPage(group, SPARE_LINKS_MAX - spareLinks.length);
     spareLinks.push(...removeLinks(joined.spareLinks));
     pages.push(encodePage(joined.page));
     yield;
@@ -54,7 +60,10 @@ function* pagesOf(parts: readonly PartRecord[]): Generator<PartRecord[]> {
   if (page.length > 0) yield page;
 }
 
-function joinPage(parts: readonly PartRecord[]): { page: ManifestPage; spareLinks: LinkName[] } {
+function joinPage(
+  parts: readonly PartRecord[],
+  sparesMax: number,
+): { page: ManifestPage; spareLinks: LinkName[] } {
   const page: ManifestPage = { uses: [], segments: [], parts: [] };
   const spareLinks: LinkName[] = [];
   const useByBlob = new Map<string, number>();
@@ -63,7 +72,7 @@ function joinPage(parts: readonly PartRecord[]): { page: ManifestPage; spareLink
       // A blob that grew between the copies has a use for each of them: nothing here shows that they see the same pieces.
       const seen = `${use.blobId} ${use.grown?.lastPieceId ?? ''}`;
       const known = useByBlob.get(seen);
-      if (known !== undefined) {
+      if (known !== undefined && spareLinks.length < sparesMax) {
         spareLinks.push(use);
         return known;
       }
