@@ -305,6 +305,15 @@ export const ATTACKS: readonly Attack[] = [
       }),
   },
   {
+    name: '200 readers of 64 MiB that take 64 KiB five times a second',
+    by: 'account',
+    begin: ({ crowd, account, scale }) =>
+      crowd.hold(200 * scale, {
+        opening: signed(account, 'GET', `/${BUCKET}/large`),
+        reads: { bytes: 64 * 1024, everyMs: 200 },
+      }),
+  },
+  {
     name: '1,000 slow readers with one presigned URL',
     by: 'anybody',
     begin: ({ crowd, account, scale }) =>

@@ -326,6 +326,64 @@ test('slow clients of one account that hold their share leave room for bodies of
   await Promise.all(waiting);
 });
 
+test('a body keeps its grant while what it was admitted for goes on, so that not all get one after the other', async () => {
+  const { open } = setUp();
+  const chunk = LIMIT / 8;
+  const readers = Array.from({ length: 16 }, (_, at) => open(String(at)));
+  for (const reader of readers) reader.hold(LIMIT / 16);
+  const letIn: number[] = [];
+  for (const [at, reader] of readers.entries()) {
+    reader.admit(chunk)?.then(
+      () => letIn.push(at),
+      () => {},
+    );
+  }
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0]);
+  const [first] = readers;
+  first?.hold(chunk);
+  first?.release(chunk / 2, { endsStep: false });
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0]);
+  first?.release(chunk / 2);
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0, 1]);
+  for (const reader of readers) reader.close();
+});
+
+test('bodies of one account that are admitted to the end of their chunk leave the room of others as it is', async () => {
+  const { budget, open } = setUp();
+  const chunk = LIMIT / 64;
+  const readers = Array.from({ length: 72 }, (_, at) =>
+    open(String(at), { account: 'alice', address: `192.0.2.${at % 16}` }),
+  );
+  let [holding, waiting] = [0, 0];
+  for (const reader of readers) {
+    // What is on its way to the client, and the next chunk.
+    reader.hold(chunk / 16);
+    const take = () => {
+      reader.hold(chunk);
+      holding++;
+    };
+    const room = reader.admit(chunk);
+    if (room === undefined) take();
+    else {
+      waiting++;
+      room.then(take, () => {});
+    }
+  }
+  await new Promise(setImmediate);
+  expect([holding > 50, waiting > 10]).toEqual([true, true]);
+  for (let count = 0; count < 16; count++) {
+    const put = open('put', BOB);
+    expect(put.admit()).toBeUndefined();
+    put.hold(64 * 1024);
+    readers.push(put);
+  }
+  for (const lease of readers) lease.close();
+  expect(budget.usedBytes()).toBe(0);
+});
+
 test('one address of an account leaves room for another address of it', () => {
   const { open } = setUp();
   crowd(open, LIMITS.bodyShareBytesMin).last.catch(() => {});

@@ -25,7 +25,8 @@ export interface BodyLease {
   /** Whether more than the least may be taken now (reading ahead). */
   hasRoom(): boolean;
   hold(sizeBytes: number): void;
-  release(sizeBytes: number): void;
+  /** `endsStep` false: what it was granted for goes on. Default true. */
+  release(sizeBytes: number, options?: { endsStep: boolean }): void;
   /** So much is held beside its bytes from here on, and it needs so much more than was said. */
   holdBeside(sizeBytes: number): void;
   /** The client has made progress, whether or not memory was released. */
@@ -71,8 +72,10 @@ interface Share extends BodyNeeds {
   besideBytes: number;
   /** What it may take without waiting, so that it makes progress. */
   grantBytes: number;
-  /** Bytes from the grants, until it releases memory. */
+  /** Bytes from the grants, until a step is over. */
   grantedBytes: number;
+  /** Of the held bytes, those that are beyond the limit by the grant: they take nothing of what is free for others. */
+  beyondBytes: number;
   /** Reserved for what it was admitted for and has not taken yet, so that not all rush in at once. */
   reservedBytes: number;
   /** It has been admitted: refusing it now would waste work. */
@@ -115,7 +118,7 @@ export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
         admit: (takesBytes) => ledger.admit(share, takesBytes),
         hasRoom: () => ledger.hasSpare(share),
         hold: (sizeBytes) => ledger.count(share, sizeBytes),
-        release: (sizeBytes) => ledger.count(share, -sizeBytes),
+        release: (sizeBytes, options) => ledger.count(share, -sizeBytes, options),
         holdBeside: (sizeBytes) => ledger.holdBeside(share, sizeBytes),
         progress: () => ledger.progress(share),
         idle: () => ledger.idle(share),
@@ -139,6 +142,8 @@ class BodyLedger {
   readonly #places: FairShare;
   /** Without reservations. */
   #heldBytes = 0;
+  /** Of these, those beyond the limit. */
+  #beyondBytes = 0;
   #isWatching = false;
 
   constructor(options: BodyBudgetOptions) {
@@ -156,7 +161,7 @@ class BodyLedger {
   }
 
   get usedBytes(): number {
-    return this.#bytes.used;
+    return this.#bytes.used + this.#beyondBytes;
   }
 
   open(body: BodyNeeds): Share {
@@ -167,6 +172,7 @@ class BodyLedger {
       besideBytes: 0,
       grantBytes: 0,
       grantedBytes: 0,
+      beyondBytes: 0,
       reservedBytes: 0,
       hasBegun: false,
       progressAtMs: this.#nowMs(),
@@ -179,11 +185,15 @@ class BodyLedger {
     return share;
   }
 
-  count(share: Share, sizeBytes: number): void {
+  count(share: Share, sizeBytes: number, { endsStep } = { endsStep: true }): void {
     if (share.isClosed || sizeBytes === 0) return;
     share.heldBytes += sizeBytes;
     this.#heldBytes += sizeBytes;
-    this.#take(share, sizeBytes);
+    const beyondBytes =
+      sizeBytes > 0 ? Math.min(sizeBytes, share.grantBytes) : -Math.min(-sizeBytes, share.beyondBytes);
+    share.beyondBytes += beyondBytes;
+    this.#beyondBytes += beyondBytes;
+    this.#take(share, sizeBytes - beyondBytes);
     if (sizeBytes > 0) {
       this.#reserve(share, Math.max(0, share.reservedBytes - sizeBytes));
       share.grantBytes = Math.max(0, share.grantBytes - sizeBytes);
@@ -192,7 +202,7 @@ class BodyLedger {
     }
     this.#reserve(share, 0);
     this.progress(share);
-    this.#endGrant(share);
+    if (endsStep) this.#endGrant(share);
     this.#report();
     this.#wake();
   }
@@ -249,6 +259,7 @@ class BodyLedger {
     if (share.isClosed) return;
     this.#reserve(share, 0);
     this.#endGrant(share);
+    // Its grant is over: all of it counts.
     this.#take(share, -share.heldBytes);
     this.#heldBytes -= share.heldBytes;
     share.heldBytes = 0;
@@ -364,6 +375,9 @@ class BodyLedger {
 
   #endGrant(share: Share): void {
     if (share.grantedBytes > 0) this.#grants.giveBack(share.path, share.grantedBytes);
+    this.#take(share, share.beyondBytes);
+    this.#beyondBytes -= share.beyondBytes;
+    share.beyondBytes = 0;
     share.grantBytes = 0;
     share.grantedBytes = 0;
   }

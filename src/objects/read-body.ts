@@ -159,6 +159,8 @@ class ChunkReader {
   #current: Fetched | undefined;
   /** What one fetch takes. */
   readonly #chunkSizeBytes: number;
+  /** What it takes besides while a chunk is opened. */
+  readonly #openingBytes: number;
   /** Memory for the buffer on its way to the client, once reading has begun. */
   readonly #toSendBytes: number;
   /** What the batch on its way takes beyond that. */
@@ -175,10 +177,12 @@ class ChunkReader {
     this.#leftBytes = body.range.sizeBytes;
     this.#toSendBytes = Math.min(body.range.sizeBytes, BLOCK_BYTES);
     this.#chunkSizeBytes = largestChunkBytes(path, body.manifest);
+    const isOpened = body.range.sizeBytes > LIMITS.codecInlineBytesMax;
+    this.#openingBytes = isOpened ? this.#chunkSizeBytes : 0;
     this.#lease = path.budget.open({
       tenant: body.tenant,
       onShrink: () => this.#shrink(),
-      needBytes: this.#chunkSizeBytes + this.#toSendBytes,
+      needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes,
       onEvicted: (error) => body.onEvicted(error),
     });
     this.#manifest = body.manifest;
@@ -192,7 +196,7 @@ class ChunkReader {
       // All bytes are delivered: do not wait for memory only to signal the end.
       if (this.#leftBytes === 0) return undefined;
       const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes;
-      const room = this.#lease.admit(this.#chunkSizeBytes + toBeginBytes);
+      const room = this.#lease.admit(this.#chunkSizeBytes + this.#openingBytes + toBeginBytes);
       if (room !== undefined) await room;
       if (!this.#hasBegun) {
         this.#hasBegun = true;
@@ -340,7 +344,8 @@ class ChunkReader {
     try {
       return await this.#path.codecs.openBlocks(options);
     } finally {
-      this.#lease.release(chunkBytes);
+      // The chunk is held until the client has read it, by the same grant.
+      this.#lease.release(chunkBytes, { endsStep: false });
     }
   }
 
