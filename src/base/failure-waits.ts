@@ -1,9 +1,8 @@
 // Who fails again and again has to wait, twice as long after each failure (RFC 4226 7.3). In memory, of this gateway alone.
-import { BoundedMap } from './bounded-map.ts';
+import { ownText } from './text/own-text.ts';
 
-/** Groups that are remembered, and names of each: those of one group push out none of another's. */
-const GROUPS_MAX = 5000;
-const NAMES_MAX = 200;
+/** Names that are remembered: more than an account has users. Beyond it the names of one group push out each other. */
+const NAMES_MAX = 20_000;
 
 interface Failures {
   readonly count: number;
@@ -37,24 +36,49 @@ export function createFailureWaits(options: {
   waitMaxMs: number;
 }): FailureWaits {
   const { clock, freeCount, firstWaitMs, waitMaxMs } = options;
-  const groups = new BoundedMap<string, BoundedMap<string, Failures>>(GROUPS_MAX);
+  /** The one in which somebody failed last is the last, of groups and of the names of each. */
+  const groups = new Map<string, Map<string, Failures>>();
+  let nameCount = 0;
 
   function waitMs(count: number): number {
     const over = count - freeCount;
     return over < 0 ? 0 : Math.min(waitMaxMs, firstWaitMs * 2 ** over);
   }
 
+  const isWaiting = ({ untilMs }: Failures) => clock.monotonicMs() < untilMs;
+
+  function forget(group: string, name: string): void {
+    const names = groups.get(group);
+    if (names?.delete(name) !== true) return;
+    nameCount--;
+    if (names.size === 0) groups.delete(group);
+  }
+
+  /** Of the group that has come to have one more; of the one where nobody has failed for longest, if it has no other. */
+  function forgetOne(noted: string): void {
+    const [oldest = noted] = groups.keys();
+    const group = (groups.get(noted)?.size ?? 0) > 1 ? noted : oldest;
+    const names = [...(groups.get(group) ?? [])];
+    // Who need not wait loses least.
+    const [name] = names.find(([, failures]) => !isWaiting(failures)) ?? names[0] ?? [''];
+    forget(group, name);
+  }
+
   return {
     mustWait({ group, name }) {
       const before = groups.get(group)?.get(name);
-      return before !== undefined && clock.monotonicMs() < before.untilMs;
+      return before !== undefined && isWaiting(before);
     },
     note({ group, name }) {
-      const failures = groups.get(group) ?? new BoundedMap<string, Failures>(NAMES_MAX);
-      groups.set(group, failures);
-      const count = (failures.get(name)?.count ?? 0) + 1;
-      failures.set(name, { count, untilMs: clock.monotonicMs() + waitMs(count) });
+      const names = groups.get(group) ?? new Map<string, Failures>();
+      groups.delete(group);
+      groups.set(ownText(group), names);
+      const before = names.get(name);
+      const count = (before?.count ?? 0) + 1;
+      names.delete(name);
+      names.set(ownText(name), { count, untilMs: clock.monotonicMs() + waitMs(count) });
+      if (before === undefined && ++nameCount > NAMES_MAX) forgetOne(group);
     },
-    forget: ({ group, name }) => groups.get(group)?.delete(name),
+    forget: ({ group, name }) => forget(group, name),
   };
 }

@@ -103,6 +103,8 @@ export interface CommandSpec<Command, Outcome> {
   ownerOf?(command: Command): string;
   /** It keeps the thread as one that has read many rows, whatever it has read. */
   isLong?(command: Command): boolean;
+  /** Its first reads of what it looks at may take much memory: it begins before them. */
+  mayReadMuch?(command: Command): boolean;
   /** Further reads that depend on earlier ones (a version's blobs, say); asked again until it gives undefined. */
   more?(command: Command, view: View): Reads | undefined;
   /** Names of counters that `decide` will ask for, of those that were read: without them a command of many decides twice. */

@@ -472,6 +472,16 @@ test('of roles with long policies nothing is read before a session has a place',
   end();
   expect((await Promise.all(found)).map((one) => one?.account.state)).toEqual(roles.map(() => 'paid'));
   expect(takeAnsweredBytes()).toBeGreaterThan(600_000);
+  // On the way to another session such a role is looked up once.
+  const on = { kind: 'role', accountId: ANN, id: 'AROA0', issuer: 'AKann', name: 'r0' } as const;
+  const through = [{ accountId: ANN, id: 'AROA1' }];
+  const chained = { ...on, accessKey: 'ASIACHAINED', secretKey: 's', issuedAtMs: 0, expiresAtMs: 1, through };
+  tell([{ accountId: ANN }]);
+  const token = identities.sessions.seal(chained);
+  for (let count = 0; count < 3; count++) await identities.findSession(chained.accessKey, token, 0);
+  takeAsked();
+  await identities.findSession(chained.accessKey, token, 0);
+  expect(takeAsked()).toEqual([]);
 });
 
 async function turnsOfLoop(): Promise<void> {

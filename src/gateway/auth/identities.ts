@@ -182,6 +182,8 @@ function createRoles({ metadata, feed, clock }: Following) {
     accountOf: ({ account }) => account.accountId,
     weighing: byRights(({ principal }) => ({ stored: principal })),
   });
+  /** Of which it is only known that they are large, with their accounts: to be on the way to a session it is enough. */
+  const large = createFollowed<Large>(feed, { accountOf: ({ account }) => account.accountId });
   const lookUpSmall = createSharedLooks((name) => read(name, LARGE_RIGHTS_BYTES), clock);
   const lookUpWhole = createSharedLooks((name) => read(name, undefined), clock);
 
@@ -191,19 +193,33 @@ function createRoles({ metadata, feed, clock }: Following) {
     if (cached !== undefined) return cached;
     const [accountId = '', id = ''] = name.split('/');
     const tellingsBefore = roles.tellings();
+    const largeBefore = large.tellings();
     const query = { accountId: accountId as AccountId, id, ...(textsBytesMax && { textsBytesMax }) };
     const found = requireDone(await metadata.query({ shard: SYSTEM_SHARD }, 'get-principal', query));
-    if (found?.principal === 'large') return { kind: 'large', account: found.account };
+    if (found?.principal === 'large') {
+      const answer: Large = { kind: 'large', account: found.account };
+      large.keep(name, answer, largeBefore);
+      return answer;
+    }
     const role = found === null ? undefined : { account: found.account, principal: found.principal };
     roles.keep(name, role, tellingsBefore);
     return role;
   }
 
-  const finder = (lookUp: typeof lookUpSmall) => async (accountId: AccountId, id: string) => {
-    const name = `${accountId}/${id}`;
-    return roles.known(name) ?? lookUp(name);
+  return {
+    async findSmall(accountId: AccountId, id: string) {
+      const name = `${accountId}/${id}`;
+      return roles.known(name) ?? large.known(name) ?? lookUpSmall(name);
+    },
+    async findWhole(accountId: AccountId, id: string) {
+      const name = `${accountId}/${id}`;
+      return roles.known(name) ?? lookUpWhole(name);
+    },
+    forget(changes: Changes) {
+      roles.forget(changes);
+      large.forget(changes);
+    },
   };
-  return { findSmall: finder(lookUpSmall), findWhole: finder(lookUpWhole), forget: roles.forget };
 }
 
 type FindRole = ReturnType<typeof createRoles>['findSmall'];

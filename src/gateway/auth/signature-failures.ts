@@ -4,6 +4,7 @@ import { createFailureWaits } from '../../base/failure-waits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { addressGroupOf } from '../../types/tenant.ts';
 
 const FIRST_WAIT_MS = 1000;
 const WAIT_MAX_MS = 60_000;
@@ -26,7 +27,7 @@ export function createSignatureFailures({ clock }: { clock: ClockPort }): Signat
 
   return {
     judge({ accessKey, address }, verify) {
-      const who = { group: accessKey, name: address };
+      const who = { group: accessKey, name: addressGroupOf(address) };
       if (waits.mustWait(who)) throw new AppError('AuthenticationLockout');
       try {
         verify();

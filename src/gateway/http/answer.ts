@@ -83,6 +83,8 @@ async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
   exchange.beginLingering();
   const isDone = new AbortController();
   const discarding = body.discard(LIMITS.refusedBodyDrainBytesMax).finally(() => isDone.abort());
+  // It may end when nobody waits for it any more.
+  discarding.catch(() => {});
   const untilMs = clock.monotonicMs() + LIMITS.refusedBodyDrainMaxMs;
   const waits = AbortSignal.any([signal, isDone.signal]);
   for (let fromMs = clock.monotonicMs(); !waits.aborted && fromMs < untilMs; fromMs = clock.monotonicMs()) {

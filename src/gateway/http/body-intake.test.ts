@@ -117,6 +117,18 @@ test('of bodies whose last bytes come at once some end in a turn, and the others
   expect(counts.length).toBeGreaterThan(1);
 });
 
+test('a client that leaves while the end of its body waits for its turn is a cut body', async () => {
+  const turn = Promise.withResolvers<void>();
+  const reads: ReadTurns = { mayGoOn: () => true, enter: () => turn.promise, wait: async () => {} };
+  const { request, response, intake } = intakeOf({ 'content-length': '10' }, newQueues(), ALICE, reads);
+  const read = intake.read();
+  request.emit('data', Buffer.alloc(10));
+  await new Promise(setImmediate);
+  response.emit('close');
+  turn.resolve();
+  await expect(read).rejects.toMatchObject({ code: 'IncompleteBody' });
+});
+
 test('unread bodies of one tenant leave room in the queues for another tenant', async () => {
   const queues = newQueues();
   const whole = LIMITS.intakeQueueBytesMax / READ_BYTES;

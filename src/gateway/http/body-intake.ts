@@ -112,7 +112,9 @@ export class BodyIntake {
     // The last bytes of many bodies may come at once, and what begins with each is no part of the reads that take turns.
     const isEnd = this.#hasEnded || this.#readBytes + this.#queue.sizeBytes === this.declaredBytes;
     if (isEnd && hasWaited) await this.#reads.enter(this.#path, END_COST_BYTES);
-    const buffer = this.#queue.shift() as Buffer;
+    const buffer = this.#queue.shift();
+    // The answer went out, or its client away, while others had their turns: what had come is dropped.
+    if (buffer === undefined) throw this.#failure ?? new AppError('IncompleteBody');
     this.#count();
     this.#readBytes += buffer.length;
     // The end of a body of known size need not be waited for.

@@ -130,7 +130,9 @@ export class Connections {
   /** A request on it has proved an account. */
   prove(connection: Connection, account: string): void {
     const { tenant } = connection;
-    if (tenant.account === account || !this.#bySocket.has(connection.socket)) return;
+    const { socket } = connection;
+    // One that has made room for another is gone from the places before it is closed.
+    if (tenant.account === account || socket.destroyed || !this.#bySocket.has(socket)) return;
     connection.tenant = { account, address: tenant.address };
     const share = this.#shareAtStake(1);
     const isWelcome = this.#places.move(connection, sharePathOf(connection.tenant));

@@ -30,6 +30,7 @@ interface CommandForm<Command, Outcome, Prepared> {
   /** As CommandSpec has them. */
   ownerOf?(command: Command): string;
   isLong?(command: Command): boolean;
+  mayReadMuch?(command: Command): boolean;
   /**
    * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
    * appear as absent; it is called again until none is left, and wherever it gives LOOK_AGAIN, because more would take long. Leave
@@ -52,7 +53,7 @@ export type DefinedCommand<Command, Outcome> = (
 export function defineCommand<Command, Outcome, Prepared = undefined>(
   form: CommandForm<Command, Outcome, Prepared>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks, ownerOf, isLong, counters, prepare } = form;
+  const { look, locks, ownerOf, isLong, mayReadMuch, counters, prepare } = form;
   return (rules, metering) => {
     const decide = (
       command: Command,
@@ -65,6 +66,7 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
       decide,
       ...(ownerOf && { ownerOf }),
       ...(isLong && { isLong }),
+      ...(mayReadMuch && { mayReadMuch }),
       ...(counters && { counters }),
       ...(prepare && { prepare }),
     };

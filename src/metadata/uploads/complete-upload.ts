@@ -45,6 +45,9 @@ interface Assembled {
 }
 
 export const completeUpload = defineCommand<Command, Outcome, Assembled | CompleteRefusal | NoUpload>({
+  // A part that was copied may have 250 KB.
+  mayReadMuch: ({ parts }) => parts.length > 1,
+
   locks: ({ bucketId, key, uploadId }) => [
     shared(LOCK.bucket(bucketId)),
     exclusive(LOCK.key(bucketId, key)),
