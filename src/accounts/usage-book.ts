@@ -157,7 +157,7 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       ? await usages.current(accountId, { page, asker, isWanted, withoutRecordOf: closedDay, ...ofNumber })
       : NO_PAGE;
     const closed = { fromDay, toDay, throughDay: closedDay, fresh, filter, page, asker };
-    return usages.inPlace(asker, () => closedBuckets(customer, closed));
+    return closedBuckets(customer, closed);
   }
 
   /** Behind the fresh ones: of an account that makes and deletes buckets all day a day has millions. */
@@ -174,14 +174,17 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
     const { fromDay, toDay, throughDay, fresh, filter, page, asker } = asked;
     const { accountId } = customer;
     const { bucketNumber } = filter;
+    // For one look each: sums and pages of the asker do not wait for the end of his long searches.
+    const inPlace = <T>(look: () => Promise<T>) => usages.inPlace(asker, look);
     if (bucketNumber !== undefined) {
-      const found = fromDay > toDay ? [] : await usages.byBucket(accountId, { fromDay, toDay, bucketNumber });
+      const range = { fromDay, toDay, bucketNumber };
+      const found = fromDay > toDay ? [] : await inPlace(() => usages.byBucket(accountId, range));
       const closed = found.filter((usage) => matches(usage, filter)).sort(byNewest);
       const fromAt = Math.max(0, (page.page - 1) * page.size - fresh.total);
       const rest = closed.slice(fromAt, fromAt + page.size - fresh.items.length);
       return { items: [...fresh.items, ...rest], total: fresh.total + closed.length };
     }
-    const counts = await countsOf(customer, throughDay);
+    const counts = await inPlace(() => countsOf(customer, throughDay));
     const days = descending(fromDay, toDay).filter((day) => counts.has(day));
     if (filter.name !== undefined) return search(accountId, { fresh, days, counts, filter, page, asker });
     const total = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), fresh.total);
@@ -192,7 +195,8 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
       const count = counts.get(day) ?? 0;
       if (skipped < count) {
         const size = page.size - items.length;
-        for (const usage of await dayPages.read(accountId, day, { offset: skipped, size })) items.push(usage);
+        const part = { offset: skipped, size };
+        items.push(...(await inPlace(() => dayPages.read(accountId, day, part))));
       }
       skipped = Math.max(0, skipped - count);
     }
@@ -223,16 +227,18 @@ export function createUsageBook(usages: Usages, clock: Pick<ClockPort, 'wallMs'>
     for (const [toDay = 0, ...others] of runsOf(asked.days, counts)) {
       requireHere(asker);
       const fromDay = others.at(-1) ?? toDay;
-      if (others.length > 0)
-        for (const usage of (await usages.byBucket(accountId, { fromDay, toDay })).sort(byNewest))
-          note(usage);
-      else {
+      await usages.inPlace(asker, async () => {
+        if (others.length > 0) {
+          const found = await usages.byBucket(accountId, { fromDay, toDay });
+          for (const usage of found.sort(byNewest)) note(usage);
+          return;
+        }
         const walk = { day: toDay, wanted: counts.get(toDay) ?? 0 };
         for await (const usage of usages.walkDay(accountId, walk)) {
           if (++walkedCount % SEARCHED_RECORDS === 0) requireHere(asker);
           note(usage);
         }
-      }
+      });
     }
     return { items, total };
   }
