@@ -186,6 +186,7 @@ class ChunkReader {
       onEvicted: (error) => body.onEvicted(error),
     });
     this.#manifest = body.manifest;
+    this.#holdManifest();
     this.#runs = runsToFetch(body);
     this.#validatedAtMs = path.clock.monotonicMs();
   }
@@ -488,7 +489,14 @@ class ChunkReader {
     const { calls, range } = this.#body;
     const offsetBytes = range.offsetBytes + range.sizeBytes - this.#leftBytes;
     this.#manifest = manifest;
+    this.#holdManifest();
     this.#runs = runsToFetch({ calls, manifest, range: { offsetBytes, sizeBytes: this.#leftBytes } });
+  }
+
+  /** One of many pieces is kept as long as the client reads. */
+  #holdManifest(): void {
+    const count = ownBody(this.#manifest)?.segments.length ?? 0;
+    this.#lease.holdBeside(count > UNCOUNTED_SEGMENTS_MAX ? count * SEGMENT_MEMORY_BYTES : 0);
   }
 
   /** The reason for missing bytes: the version is gone, which is normal, or data is lost, which is an alarm (R33, R37). */
@@ -550,6 +558,11 @@ function freeChunks({ runs, bytes }: Fetched): void {
 function isNamed(blobId: string, manifest: Manifest): boolean {
   return ownBody(manifest)?.uses.some((use) => use.blobId === blobId) ?? false;
 }
+
+/** Of a segment with the use of its blob. */
+const SEGMENT_MEMORY_BYTES = 512;
+/** Manifests of so few count nothing. */
+const UNCOUNTED_SEGMENTS_MAX = 64;
 
 const GONE = new Error('the version was replaced while it was read');
 

@@ -108,6 +108,8 @@ export const LIMITS = {
   identityBodyMaxMs: 5 * SECOND,
   /** Counted in the memory for bodies while a page of a list of IAM is made: its rows, its texts, and what is written of them. */
   identityPageMemoryBytes: 4 * MiB,
+  /** The same while an object or part is copied, and of each component that is composed: it may have a thousand pieces of its own. */
+  sourceMemoryBytes: 512 * KiB,
   /** The same of an answer of /api/v1 to a GET, at least. */
   managementPageMemoryBytes: 4 * MiB,
   /** Of each record that its page may have: contacts as long as they may be, and the text of them. */

@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { send } from '../../../tests/support/servers/raw-s3.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { defineOperation } from './operation.ts';
 import { OPERATIONS } from './registry.ts';
@@ -87,6 +89,40 @@ test('a document counts until its operation is over: what it says may wait for l
   end.resolve();
   expect((await answered).status).toBe(200);
   expect(world.heldBytes()).toBe(0);
+});
+
+const copied = { 'x-amz-copy-source': '/bkt/source' };
+const components = '<Component><Key>source</Key></Component>'.repeat(2);
+const composition = Buffer.from(`<ComposeRequest>${components}</ComposeRequest>`);
+
+test.each([
+  ['a copy', 1, { method: 'PUT', path: '/bkt/copy', headers: copied }],
+  ['a copied part', 1, { method: 'PUT', path: '/bkt/upload?partNumber=1&uploadId=UPLOAD', headers: copied }],
+  ['a composition', 2, { method: 'PUT', path: '/bkt/composed?compose', body: composition }],
+])('%s counts its sources before it looks at them, until it is over', async (_name, sources, wanted) => {
+  let onLook: (() => void) | undefined;
+  const intercept = (shards: MetadataPort): MetadataPort => ({
+    ...shards,
+    shardCount: shards.shardCount,
+    execute: (target, name, command) => shards.execute(target, name, command),
+    query(target, name, query) {
+      if (name.startsWith('get-version')) onLook?.();
+      return shards.query(target, name, query);
+    },
+  });
+  world = await openGatewayWorld({ intercept });
+  const { endpoint, makeAccount, heldBytes } = world;
+  const access = { endpoint, ...(await makeAccount('owner')) };
+  for (const path of ['/bkt', '/bkt/source'])
+    expect(await send(access, { method: 'PUT', path })).toMatchObject({ status: 200 });
+  const upload = await send(access, { method: 'POST', path: '/bkt/upload?uploads' });
+  const uploadId = /<UploadId>([^<]+)/.exec(upload.body.toString())?.[1] ?? '';
+  const counts: number[] = [];
+  onLook = () => void counts.push(heldBytes());
+  const answer = await send(access, { ...wanted, path: wanted.path.replace('UPLOAD', uploadId) });
+  expect(answer).toMatchObject({ status: 200 });
+  expect(Math.min(...counts)).toBeGreaterThanOrEqual(sources * LIMITS.sourceMemoryBytes);
+  expect(heldBytes()).toBe(0);
 });
 
 test('all lists of what may be long, or many, count what they take', () => {

@@ -99,21 +99,25 @@ export const composeObject = defineOperation({
     const stored = asked && (await findStoredOutcome(context, asked));
     if (stored !== undefined) return answer(context, made, stored);
     const lock = await admitLock(context, input.lock);
-    const found = await openAll(context, components);
-    const written = await context.objects.composeObject({
-      calls: context.metadata,
-      components: found,
-      bucket: context.bucket(),
-      key,
-      owner: await admitWriter(context),
-      ...(userMetadata && { userMetadata }),
-      ...(tags && { tags }),
-      lock,
-      ...(conditions && { conditions }),
-      token: asked,
-      turn: context.turn,
-      withMemory: context.withMemory,
-    });
+    const compose = async () => {
+      const found = await openAll(context, components);
+      return context.objects.composeObject({
+        calls: context.metadata,
+        components: found,
+        bucket: context.bucket(),
+        key,
+        owner: await admitWriter(context),
+        ...(userMetadata && { userMetadata }),
+        ...(tags && { tags }),
+        lock,
+        ...(conditions && { conditions }),
+        token: asked,
+        turn: context.turn,
+        withMemory: context.withMemory,
+      });
+    };
+    // Also of what is refused in the end, and what waits for memory of all pieces.
+    const written = await context.withMemory(components.length * LIMITS.sourceMemoryBytes, compose);
     return answer(context, made, written);
   },
 });

@@ -58,7 +58,11 @@ export const uploadPartCopy = defineOperation({
     ['s3:PutObject', resource, undefined, { values: copySourceValues(source) }],
   ],
   run: (context, input) =>
-    answerWhenDone(context, copyPart(context, input), customerKeyAnswer(input.customerKey)),
+    answerWhenDone(
+      context,
+      context.withMemory(LIMITS.sourceMemoryBytes, () => copyPart(context, input)),
+      customerKeyAnswer(input.customerKey),
+    ),
 });
 
 function parse(request: OperationRequest) {

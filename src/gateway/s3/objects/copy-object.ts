@@ -4,6 +4,7 @@
 import { isoSeconds } from '../../../base/text/http-dates.ts';
 import { xmlText } from '../../../base/xml/write-xml.ts';
 import { AppError } from '../../../types/errors.ts';
+import { LIMITS } from '../../../types/limits.ts';
 import type { Tag } from '../../../types/tags.ts';
 import type { ObjectHeaders, VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
@@ -85,7 +86,11 @@ export const copyObject = defineOperation({
     ...lockAccess(resource, lock),
   ],
   run: (context, input) =>
-    answerWhenDone(context, copy(context, input), customerKeyAnswer(input.customerKey)),
+    answerWhenDone(
+      context,
+      context.withMemory(LIMITS.sourceMemoryBytes, () => copy(context, input)),
+      customerKeyAnswer(input.customerKey),
+    ),
 });
 
 function parse(request: OperationRequest) {

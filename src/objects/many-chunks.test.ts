@@ -1,3 +1,4 @@
+// Objects of many chunks and pieces: what names them is made as it is needed, and counts.
 import { expect, test } from 'vitest';
 import { crcOf } from '../base/crypto/crc.ts';
 import type { BlobId } from '../types/names.ts';
@@ -5,6 +6,7 @@ import type { Manifest } from '../types/version.ts';
 import type { DataPath } from './data-path.ts';
 import { chunkRuns } from './locate-runs.ts';
 import { checksumOfRange, type RangeToDigest } from './range-checksum.ts';
+import { type BodyToRead, readPlaintext } from './read-body.ts';
 
 type DirectManifest = Extract<Manifest, { kind: 'direct' }>;
 
@@ -47,4 +49,27 @@ test('stored CRCs of thousands of chunks are combined in turns of the account', 
   const expected = crcOf('CRC32', Buffer.alloc(range.sizeBytes, 7));
   expect(await checksumOfRange(path, body, 'CRC32')).toBe(Buffer.from(expected).toString('base64'));
   expect(taken).toEqual(Array.from({ length: 3 }, () => ({ owner: 'owner', work: 'digests' })));
+});
+
+test('who reads an object of many pieces counts what names them as long as it reads', async () => {
+  const beside: number[] = [];
+  const lease = {
+    holdBeside: (sizeBytes: number) => void beside.push(sizeBytes),
+    admit: () => Promise.reject(new Error('no room')),
+    close() {},
+  };
+  const path = {
+    budget: { open: () => lease },
+    settings: {},
+    clock: { monotonicMs: () => 0 },
+  } as unknown as DataPath;
+  const manifest = manifestOf(1, 100);
+  const [segment] = manifest.segments;
+  if (segment === undefined) throw new Error('it has one');
+  for (const count of [64, 1000]) {
+    const segments = Array.from({ length: count }, () => segment);
+    const body = { manifest: { ...manifest, segments }, range: { offsetBytes: 0, sizeBytes: 100 * count } };
+    await expect(readPlaintext(path, body as unknown as BodyToRead).next()).rejects.toThrow('no room');
+  }
+  expect(beside).toEqual([0, 512_000]);
 });
