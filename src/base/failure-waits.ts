@@ -54,10 +54,18 @@ export function createFailureWaits(options: {
     if (names.size === 0) groups.delete(group);
   }
 
-  /** Of the group that has come to have one more; of the one where nobody has failed for longest, if it has no other. */
+  /** Of the group that has come to have one more; of the largest, if it has no other. */
   function forgetOne(noted: string): void {
-    const [oldest = noted] = groups.keys();
-    const group = (groups.get(noted)?.size ?? 0) > 1 ? noted : oldest;
+    let group = noted;
+    let size = groups.get(noted)?.size ?? 0;
+    if (size === 1)
+      for (const [other, names] of groups) {
+        if (names.size <= size) continue;
+        group = other;
+        size = names.size;
+      }
+    // All have one: where nobody has failed for longest.
+    if (size === 1) [group = noted] = groups.keys();
     const names = [...(groups.get(group) ?? [])];
     // Who need not wait loses least.
     const [name] = names.find(([, failures]) => !isWaiting(failures)) ?? names[0] ?? [''];

@@ -14,7 +14,7 @@ import { fromHex, toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { ObjectKey } from '../types/names.ts';
-import type { ComposeObject } from './object-store.ts';
+import { type ComposeObject, MemoryTooSmall } from './object-store.ts';
 
 const md5 = (...bodies: Uint8Array[]) => createHash('md5').update(Buffer.concat(bodies)).digest('hex');
 const composite = (...bodies: Buffer[]) =>
@@ -178,35 +178,22 @@ test('many pieces count in the memory for bodies from before they are read until
   const component = { bucket: world.bucket(), key: '0' as ObjectKey, found: { ...found, version } };
   await compose(world, 'paged', [], { components: [component] });
   expect((await world.find('paged')).version.manifest).toMatchObject({ kind: 'paged', segmentCount: 1000 });
-  const taken: number[] = [];
-  let isHeld = false;
-  const withMemory: NonNullable<ComposeObject['withMemory']> = async (sizeBytes, work) => {
-    taken.push(sizeBytes);
-    isHeld = true;
-    const done = await work();
-    isHeld = false;
-    return done;
-  };
-  const seen: [name: string, isHeld: boolean][] = [];
+  const seen: string[] = [];
   const calls = {
     ...world.calls,
     query: (...query: Parameters<typeof world.calls.query>) => {
-      seen.push([query[1], isHeld]);
+      seen.push(query[1]);
       return world.calls.query(...query);
     },
-    execute: (...command: Parameters<typeof world.calls.execute>) => {
-      seen.push([command[1], isHeld]);
-      return world.calls.execute(...command);
-    },
   } as typeof world.calls;
-  await compose(world, 'many', ['paged', 'paged', '1'], { withMemory, calls });
-  expect(taken).toHaveLength(1);
-  expect(taken[0]).toBeGreaterThanOrEqual(2001 * 1024);
-  expect(seen).toContainEqual(['get-manifest-pages', true]);
-  expect(seen).toContainEqual(['compose-version', true]);
-  expect(seen.filter(([, held]) => !held)).toEqual([]);
-  await compose(world, 'few', ['0', '1'], { withMemory });
-  expect(taken).toHaveLength(1);
+  const many = ['paged', 'paged', '1'];
+  const error = await compose(world, 'many', many, { countedBytes: 2000 * 1024, calls }).catch((e) => e);
+  expect(error).toBeInstanceOf(MemoryTooSmall);
+  expect(error.neededBytes).toBeGreaterThanOrEqual(2001 * 1024);
+  expect(seen).not.toContain('get-manifest-pages');
+  await compose(world, 'many', many, { countedBytes: error.neededBytes, calls });
+  expect(seen).toContain('get-manifest-pages');
+  await compose(world, 'few', ['0', '1'], { countedBytes: 2 * 1024 });
 });
 
 test('CRCs of whole objects are combined; other checksums are left out', async () => {

@@ -22,31 +22,25 @@ import { readAgain } from './copy-object.ts';
 import type { DataPath } from './data-path.ts';
 import { isSameUse, requireBeginnings } from './grown-uses.ts';
 import { type BlobRun, directRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
-import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
+import { type ComposeObject, type CopyFrom, MemoryTooSmall, type Written } from './object-store.ts';
 
 /** Composing this many segments takes a millisecond or two. */
 const SHORT_SEGMENTS_MAX = 500;
 /** Of a segment with the use of its blob, as they are read, with links of their own, and on their way to the shard. */
 const SEGMENT_MEMORY_BYTES = 1024;
-/** Compositions of so few segments count nothing. */
-const UNCOUNTED_SEGMENTS_MAX = 64;
-
 type Version = CommandOf<'compose-version'>['version'];
 
 /**
  * Throws AppError InvalidRequest (too many originals or segments), EntityTooLarge, EncryptionNotAllowed, NoSuchKey when a
- * component is deleted meanwhile, IdempotencyParameterMismatch, PreconditionFailed.
+ * component is deleted meanwhile, IdempotencyParameterMismatch, PreconditionFailed; and MemoryTooSmall.
  */
 export async function composeObject(path: DataPath, input: ComposeObject): Promise<Written> {
   let { components } = input;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
-    const attempted = components;
-    const work = () => composeOnce(path, input, attempted);
     const count = sum(components.map(segmentsMaxOf));
-    const outcome =
-      count <= UNCOUNTED_SEGMENTS_MAX || input.withMemory === undefined
-        ? await work()
-        : await input.withMemory(Math.min(count, LIMITS.composeSegmentsMax) * SEGMENT_MEMORY_BYTES, work);
+    const neededBytes = Math.min(count, LIMITS.composeSegmentsMax) * SEGMENT_MEMORY_BYTES;
+    if (neededBytes > (input.countedBytes ?? Number.POSITIVE_INFINITY)) throw new MemoryTooSmall(neededBytes);
+    const outcome = await composeOnce(path, input, components);
     if (outcome !== undefined) return composedAnswer(outcome);
     components = await Promise.all(components.map((component) => readAgain(input, component)));
   }

@@ -168,8 +168,18 @@ export interface ComposeObject {
   token?: IdempotencyToken | undefined;
   /** Awaited before thousands of segments are put together. Default: no wait. */
   turn?(): Promise<void>;
-  /** Does the work while so much counts in the memory for bodies. Default: at once. */
-  withMemory?<T>(sizeBytes: number, work: () => Promise<T>): Promise<T>;
+  /** What counts for it in the memory for bodies. Throws MemoryTooSmall where it needs more. Default: whatever it needs. */
+  countedBytes?: number;
+}
+
+/** So much is to be counted before it is tried again, with nothing held meanwhile. */
+export class MemoryTooSmall extends Error {
+  readonly neededBytes: number;
+
+  constructor(neededBytes: number) {
+    super(`it needs ${neededBytes} bytes`);
+    this.neededBytes = neededBytes;
+  }
 }
 
 export interface AppendObject {

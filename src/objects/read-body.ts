@@ -186,7 +186,6 @@ class ChunkReader {
       onEvicted: (error) => body.onEvicted(error),
     });
     this.#manifest = body.manifest;
-    this.#holdManifest();
     this.#runs = runsToFetch(body);
     this.#validatedAtMs = path.clock.monotonicMs();
   }
@@ -196,12 +195,14 @@ class ChunkReader {
     if (this.#ahead.length === 0) {
       // All bytes are delivered: do not wait for memory only to signal the end.
       if (this.#leftBytes === 0) return undefined;
-      const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes;
+      const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes + this.#manifestBytes();
       const room = this.#lease.admit(this.#chunkSizeBytes + this.#openingBytes + toBeginBytes);
       if (room !== undefined) await room;
       if (!this.#hasBegun) {
         this.#hasBegun = true;
         this.#lease.hold(this.#toSendBytes);
+        // Not before: who waits for memory holds none.
+        this.#lease.holdBeside(this.#manifestBytes());
       }
       await this.#begin();
     }
@@ -489,14 +490,13 @@ class ChunkReader {
     const { calls, range } = this.#body;
     const offsetBytes = range.offsetBytes + range.sizeBytes - this.#leftBytes;
     this.#manifest = manifest;
-    this.#holdManifest();
     this.#runs = runsToFetch({ calls, manifest, range: { offsetBytes, sizeBytes: this.#leftBytes } });
   }
 
-  /** One of many pieces is kept as long as the client reads. */
-  #holdManifest(): void {
+  /** Of a manifest of many pieces, which is kept as long as the client reads. */
+  #manifestBytes(): number {
     const count = ownBody(this.#manifest)?.segments.length ?? 0;
-    this.#lease.holdBeside(count > UNCOUNTED_SEGMENTS_MAX ? count * SEGMENT_MEMORY_BYTES : 0);
+    return count > UNCOUNTED_SEGMENTS_MAX ? count * SEGMENT_MEMORY_BYTES : 0;
   }
 
   /** The reason for missing bytes: the version is gone, which is normal, or data is lost, which is an alarm (R33, R37). */

@@ -4,6 +4,7 @@
 import { must } from '../../../base/assert.ts';
 import { composedAnswer } from '../../../objects/composition-rules.ts';
 import type { CopyFrom, Written } from '../../../objects/object-store.ts';
+import { MemoryTooSmall } from '../../../objects/object-store.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
 import type { IdempotencyToken } from '../../../ports/metadata/jobs.ts';
 import type { ComposedVersion } from '../../../ports/metadata/versions.ts';
@@ -99,7 +100,7 @@ export const composeObject = defineOperation({
     const stored = asked && (await findStoredOutcome(context, asked));
     if (stored !== undefined) return answer(context, made, stored);
     const lock = await admitLock(context, input.lock);
-    const compose = async () => {
+    const compose = (countedBytes: number) => async () => {
       const found = await openAll(context, components);
       return context.objects.composeObject({
         calls: context.metadata,
@@ -113,12 +114,19 @@ export const composeObject = defineOperation({
         ...(conditions && { conditions }),
         token: asked,
         turn: context.turn,
-        withMemory: context.withMemory,
+        countedBytes,
       });
     };
-    // Also of what is refused in the end, and what waits for memory of all pieces.
-    const written = await context.withMemory(components.length * LIMITS.sourceMemoryBytes, compose);
-    return answer(context, made, written);
+    for (let countedBytes = components.length * LIMITS.sourceMemoryBytes; ; ) {
+      try {
+        const written = await context.withMemory(countedBytes, compose(countedBytes));
+        return answer(context, made, written);
+      } catch (error) {
+        // Who waits for more holds nothing: else all who compose might wait for each other.
+        if (!(error instanceof MemoryTooSmall)) throw error;
+        countedBytes = error.neededBytes;
+      }
+    }
   },
 });
 
