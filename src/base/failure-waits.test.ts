@@ -22,3 +22,11 @@ test('failures of other groups, however many, do not make those of a name forgot
   waits.forget(own);
   expect(waits.mustWait(own)).toBe(false);
 });
+
+test('who fills the memory with names of one group makes nobody else forgotten', () => {
+  const waits = createFailureWaits({ clock: { monotonicMs: () => 0 }, ...SECRET_WAITS });
+  for (let at = 0; at < 25_000; at++) waits.note({ group: 'other', name: `owner ${at}` });
+  const both = ['one', 'two'].map((name) => ({ group: 'account', name }));
+  for (let count = 0; count < SECRET_WAITS.freeCount; count++) for (const who of both) waits.note(who);
+  expect(both.map((who) => waits.mustWait(who))).toEqual([true, true]);
+});

@@ -3,6 +3,8 @@ import { ownText } from './text/own-text.ts';
 
 /** Names that are remembered: more than an account has users. Beyond it the names of one group push out each other. */
 const NAMES_MAX = 20_000;
+/** The first names of a group that are looked at for one who need not wait. */
+const LOOKED_AT_MAX = 64;
 
 interface Failures {
   readonly count: number;
@@ -54,21 +56,26 @@ export function createFailureWaits(options: {
     if (names.size === 0) groups.delete(group);
   }
 
-  /** Of the group that has come to have one more; of the largest, if it has no other. */
+  /** Of the largest group; of the one that has come to have one more, if none is larger. */
   function forgetOne(noted: string): void {
     let group = noted;
     let size = groups.get(noted)?.size ?? 0;
-    if (size === 1)
-      for (const [other, names] of groups) {
-        if (names.size <= size) continue;
-        group = other;
-        size = names.size;
-      }
+    for (const [other, names] of groups) {
+      if (names.size <= size) continue;
+      group = other;
+      size = names.size;
+    }
     // All have one: where nobody has failed for longest.
     if (size === 1) [group = noted] = groups.keys();
-    const names = [...(groups.get(group) ?? [])];
-    // Who need not wait loses least.
-    const [name] = names.find(([, failures]) => !isWaiting(failures)) ?? names[0] ?? [''];
+    let [name = ''] = groups.get(group)?.keys() ?? [];
+    let lookedAt = 0;
+    for (const [other, failures] of groups.get(group) ?? []) {
+      if (++lookedAt > LOOKED_AT_MAX) break;
+      if (isWaiting(failures)) continue;
+      // Who need not wait loses least.
+      name = other;
+      break;
+    }
     forget(group, name);
   }
 

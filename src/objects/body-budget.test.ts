@@ -351,6 +351,36 @@ test('a body keeps its grant while what it was admitted for goes on, so that not
   for (const reader of readers) reader.close();
 });
 
+test('requests that hold memory and need more of it go on one after the other, and do not all wait for each other', async () => {
+  const { budget, open } = setUp();
+  const crowd = Array.from({ length: 64 }, (_, at) => open(`copy ${at}`));
+  const outer = crowd.filter((lease) => {
+    const room = lease.admit(LIMIT / 64);
+    room?.catch(() => {});
+    if (room === undefined) lease.hold(LIMIT / 64);
+    return room === undefined;
+  });
+  const letIn: number[] = [];
+  const inner = outer.map((_, at) => {
+    const needs = { tenant: ALICE, needBytes: LIMIT / 16, isWithin: true };
+    const lease = budget.open({ ...needs, onEvicted: () => {} });
+    lease.admit(LIMIT / 16)?.then(
+      () => letIn.push(at),
+      () => {},
+    );
+    return lease;
+  });
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0]);
+  inner[0]?.hold(LIMIT / 16);
+  inner[0]?.close();
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0, 1]);
+  for (const lease of [...crowd, ...inner]) lease.close();
+  await new Promise(setImmediate);
+  expect(budget.usedBytes()).toBe(0);
+});
+
 test('bodies of one account that are admitted to the end of their chunk leave the room of others as it is', async () => {
   const { budget, open } = setUp();
   const chunk = LIMIT / 64;

@@ -52,6 +52,8 @@ export interface BodyNeeds {
   needBytes: number;
   /** While it waits it holds nothing, so that it needs no waiting place. */
   needsNoPlace?: boolean;
+  /** Its request holds other memory meanwhile: it may be let in beyond the limit, as who is in mid-chunk. */
+  isWithin?: boolean;
   /** Its client has read nothing for LIMITS.bodyIdleMs while others wait: release what can be fetched again. */
   onShrink?(): void;
   /** The body stood still while others wait: it ends with this error, and must close the lease. */
@@ -363,7 +365,8 @@ class BodyLedger {
     for (const waiter of [...this.#waiters]) {
       const { share } = waiter;
       const missingBytes = share.needBytes - share.heldBytes;
-      if (share.heldBytes === share.besideBytes || missingBytes <= 0) continue;
+      const holdsNothing = share.heldBytes === share.besideBytes && share.isWithin !== true;
+      if (holdsNothing || missingBytes <= 0) continue;
       if (this.#grants.used > 0 && !this.#grants.mayTake(share.path, missingBytes)) continue;
       this.#grants.take(share.path, missingBytes);
       share.grantBytes = missingBytes;

@@ -47,11 +47,12 @@ export async function collectBody<T>(
 /** The result of `work`, during which so much memory is counted. Rejects as it does, or with SlowDown. */
 export async function withMemory<T>(
   { budget }: Pick<DataPath, 'budget'>,
-  { sizeBytes, tenant }: { sizeBytes: number; tenant: Tenant },
+  { sizeBytes, tenant, isWithin }: { sizeBytes: number; tenant: Tenant; isWithin: boolean },
   work: () => Promise<T>,
 ): Promise<T> {
   // It never waits for its client, so it is never evicted.
-  const lease = budget.open({ tenant, needBytes: sizeBytes, needsNoPlace: true, onEvicted: () => {} });
+  const needs = { tenant, needBytes: sizeBytes, needsNoPlace: true, isWithin };
+  const lease = budget.open({ ...needs, onEvicted: () => {} });
   try {
     await lease.admit(sizeBytes);
     lease.hold(sizeBytes);

@@ -57,8 +57,10 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const recent = createRecentAppends();
   return {
     collectBody: (body, tenant, use) => collectBody(path, { body, tenant }, use),
-    withMemory: ({ sizeBytes, tenant }, work) =>
-      withMemory(path, { sizeBytes: Math.min(sizeBytes, bodyBufferBytes * PASSING_SHARE_MAX), tenant }, work),
+    withMemory({ sizeBytes, tenant, isWithin = false }, work) {
+      const countedBytes = Math.min(sizeBytes, bodyBufferBytes * PASSING_SHARE_MAX);
+      return withMemory(path, { sizeBytes: countedBytes, tenant, isWithin }, work);
+    },
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     composeObject: (input) => composeObject(path, input),

@@ -230,7 +230,10 @@ export interface ObjectStore {
     use: (buffers: Buffer[]) => Promise<T>,
   ): Promise<T>;
   /** What `work` gives, with so much counted in the memory for bodies. Rejects as it does, or with SlowDown. */
-  withMemory<T>(needs: { sizeBytes: number; tenant: Tenant }, work: () => Promise<T>): Promise<T>;
+  withMemory<T>(
+    needs: { sizeBytes: number; tenant: Tenant; isWithin?: boolean },
+    work: () => Promise<T>,
+  ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;
   /** A link, of any size (service 4.2). A source that is deleted meanwhile is NoSuchKey. */
   copyObject(input: CopyObject): Promise<Written & Copied>;

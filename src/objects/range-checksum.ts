@@ -45,7 +45,7 @@ function turnOf({ calls }: RangeToDigest) {
 
 /** A copy that stands still while others wait for memory gets the error at its next read. */
 function neverEvicted(body: RangeToDigest): BodyToRead {
-  return { ...body, tenant: body.calls.tenant, onEvicted() {} };
+  return { ...body, tenant: body.calls.tenant, isWithin: true, onEvicted() {} };
 }
 
 async function combinedCrc(

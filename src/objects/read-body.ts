@@ -25,6 +25,8 @@ const BLOCK_BYTES = LIMITS.sealBlockBytes;
 export interface BodyToRead {
   /** The tenant whose memory it takes. */
   tenant: Tenant;
+  /** Its request holds other memory meanwhile (BodyNeeds). */
+  isWithin?: boolean;
   calls: MetadataCalls;
   kek: Uint8Array;
   manifest: Manifest;
@@ -163,6 +165,8 @@ class ChunkReader {
   readonly #openingBytes: number;
   /** Memory for the buffer on its way to the client, once reading has begun. */
   readonly #toSendBytes: number;
+  /** Of a manifest of many pieces, which is kept as long as the client reads. */
+  readonly #manifestBytes: number;
   /** What the batch on its way takes beyond that. */
   #batchBytes = 0;
   #givenAtMs = 0;
@@ -179,13 +183,16 @@ class ChunkReader {
     this.#chunkSizeBytes = largestChunkBytes(path, body.manifest);
     const isOpened = body.range.sizeBytes > LIMITS.codecInlineBytesMax;
     this.#openingBytes = isOpened ? this.#chunkSizeBytes : 0;
+    this.#manifest = body.manifest;
+    const segmentCount = ownBody(body.manifest)?.segments.length ?? 0;
+    this.#manifestBytes = segmentCount > UNCOUNTED_SEGMENTS_MAX ? segmentCount * SEGMENT_MEMORY_BYTES : 0;
     this.#lease = path.budget.open({
       tenant: body.tenant,
       onShrink: () => this.#shrink(),
-      needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes,
+      needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes + this.#manifestBytes,
+      ...(body.isWithin && { isWithin: true }),
       onEvicted: (error) => body.onEvicted(error),
     });
-    this.#manifest = body.manifest;
     this.#runs = runsToFetch(body);
     this.#validatedAtMs = path.clock.monotonicMs();
   }
@@ -195,14 +202,13 @@ class ChunkReader {
     if (this.#ahead.length === 0) {
       // All bytes are delivered: do not wait for memory only to signal the end.
       if (this.#leftBytes === 0) return undefined;
-      const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes + this.#manifestBytes();
+      const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes + this.#manifestBytes;
       const room = this.#lease.admit(this.#chunkSizeBytes + this.#openingBytes + toBeginBytes);
       if (room !== undefined) await room;
       if (!this.#hasBegun) {
         this.#hasBegun = true;
-        this.#lease.hold(this.#toSendBytes);
         // Not before: who waits for memory holds none.
-        this.#lease.holdBeside(this.#manifestBytes());
+        this.#lease.hold(toBeginBytes);
       }
       await this.#begin();
     }
@@ -491,12 +497,6 @@ class ChunkReader {
     const offsetBytes = range.offsetBytes + range.sizeBytes - this.#leftBytes;
     this.#manifest = manifest;
     this.#runs = runsToFetch({ calls, manifest, range: { offsetBytes, sizeBytes: this.#leftBytes } });
-  }
-
-  /** Of a manifest of many pieces, which is kept as long as the client reads. */
-  #manifestBytes(): number {
-    const count = ownBody(this.#manifest)?.segments.length ?? 0;
-    return count > UNCOUNTED_SEGMENTS_MAX ? count * SEGMENT_MEMORY_BYTES : 0;
   }
 
   /** The reason for missing bytes: the version is gone, which is normal, or data is lost, which is an alarm (R33, R37). */

@@ -77,8 +77,11 @@ export interface OperationContext {
   signal(): AbortSignal;
   /** Resolves when it is the caller's turn to keep the thread for some ms (the page of a listing, a long composition). */
   turn(): Promise<void>;
-  /** Does the work while so much counts in the memory for bodies, by tenant. Rejects as it does, or with SlowDown. */
-  withMemory<T>(sizeBytes: number, work: () => Promise<T>): Promise<T>;
+  /**
+   * Does the work while so much counts in the memory for bodies, by tenant. `isWithin`: the request's document counts meanwhile.
+   * Rejects as it does, or with SlowDown: also where the client has gone before there was room.
+   */
+  withMemory<T>(needs: { sizeBytes: number; isWithin?: boolean }, work: () => Promise<T>): Promise<T>;
   /** A place to compute a digest of an object of step 5's bucket; returns what gives it back. Throws SlowDown. */
   beginDigest(): () => void;
   /** For calls of MOVEs that go on over many of them. */

@@ -367,7 +367,12 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     lifecycleDayMs: deps.lifecycleDayMs,
     record,
     signal: () => exchange.signal,
-    withMemory: (sizeBytes, work) => deps.objects.withMemory({ sizeBytes, tenant: exchange.tenant }, work),
+    withMemory: (needs, work) =>
+      deps.objects.withMemory({ ...needs, tenant: exchange.tenant }, async () => {
+        // It waited up to some seconds, and what its client did next must not be undone.
+        if (exchange.isAborted) throw new AppError('SlowDown');
+        return work();
+      }),
     turn: () => deps.turns.take({ owner: exchange.tenant.account, work: 'listings' }),
     beginDigest() {
       return deps.digests.begin(this.bucket().record.owner);

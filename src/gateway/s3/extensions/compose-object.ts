@@ -119,7 +119,10 @@ export const composeObject = defineOperation({
     };
     for (let countedBytes = components.length * LIMITS.sourceMemoryBytes; ; ) {
       try {
-        const written = await context.withMemory(countedBytes, compose(countedBytes));
+        const written = await context.withMemory(
+          { sizeBytes: countedBytes, isWithin: true },
+          compose(countedBytes),
+        );
         return answer(context, made, written);
       } catch (error) {
         // Who waits for more holds nothing: else all who compose might wait for each other.

@@ -60,7 +60,7 @@ export const uploadPartCopy = defineOperation({
   run: (context, input) =>
     answerWhenDone(
       context,
-      context.withMemory(LIMITS.sourceMemoryBytes, () => copyPart(context, input)),
+      context.withMemory({ sizeBytes: LIMITS.sourceMemoryBytes }, () => copyPart(context, input)),
       customerKeyAnswer(input.customerKey),
     ),
 });

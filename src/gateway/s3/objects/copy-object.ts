@@ -88,7 +88,7 @@ export const copyObject = defineOperation({
   run: (context, input) =>
     answerWhenDone(
       context,
-      context.withMemory(LIMITS.sourceMemoryBytes, () => copy(context, input)),
+      context.withMemory({ sizeBytes: LIMITS.sourceMemoryBytes }, () => copy(context, input)),
       customerKeyAnswer(input.customerKey),
     ),
 });
