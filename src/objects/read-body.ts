@@ -190,7 +190,8 @@ class ChunkReader {
       tenant: body.tenant,
       onShrink: () => this.#shrink(),
       needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes + this.#manifestBytes,
-      ...(body.isWithin && { isWithin: true }),
+      // Its request is counted, and so are those that may wait.
+      ...(body.isWithin && { isWithin: true, needsNoPlace: true }),
       onEvicted: (error) => body.onEvicted(error),
     });
     this.#runs = runsToFetch(body);
@@ -482,6 +483,11 @@ class ChunkReader {
   }
 
   release(fetched: Fetched): void {
+    // Within other memory it holds nothing between two chunks: what it is let in for beyond the limit ends there.
+    if (this.#body.isWithin && this.#ahead.length === 0) {
+      this.#lease.release(this.#toSendBytes + this.#manifestBytes, { endsStep: false });
+      this.#hasBegun = false;
+    }
     this.#drop(fetched);
     this.#current = undefined;
   }
