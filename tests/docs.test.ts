@@ -358,7 +358,7 @@ of bodies, an eighth of memory.bodyBuffer at most. So 7 pages of 1,000 keys are 
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
 So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
 (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts
-(4 KiB a part), compositions (1 KiB a piece). Users, roles and buckets with over 64 KiB of policies and rules: two of an account, of all eight.
+(4 KiB a part), copies and components of compositions (sourceMemoryBytes each; a composition 1 KiB a piece, where that is more). Users, roles and buckets with over 64 KiB of policies and rules: two of an account, of all eight.
 
 ## How tenants share
 

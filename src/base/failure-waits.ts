@@ -1,7 +1,7 @@
 // Who fails again and again has to wait, twice as long after each failure (RFC 4226 7.3). In memory, of this gateway alone.
 import { ownText } from './text/own-text.ts';
 
-/** Names that are remembered: more than an account has users. Beyond it the names of one group push out each other. */
+/** Names that are remembered: more than an account has users. Beyond it those of the largest group are forgotten. */
 const NAMES_MAX = 20_000;
 /** The first names of a group that are looked at for one who need not wait. */
 const LOOKED_AT_MAX = 64;

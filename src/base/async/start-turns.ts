@@ -2,8 +2,8 @@
 // end: light work together, so that the steps of one start run beside the same steps of the others, each await handing the
 // thread on, while their code is in the processor's caches (docs/internals/performance.md, "Starts of one turn"); other work
 // one by one. Of a turn so much starts as a few ms allow, and the rest waits for the next turns, so that other things that
-// are ready get the loop. Who waits is served by sender. A sender has several names (an address, an access key), and each
-// name has had so much time of late: who has had least by the name that has had most is the next. So neither many addresses
+// are ready get the loop. Who waits is served by sender. A sender has several names (an address, an access key, an account),
+// and each name has had so much time of late: who has had least by the name that has had most is the next. So neither many addresses
 // of one key nor many keys of one address get more than one that is alone, and who asks seldom does not wait for those who
 // always do.
 import { must } from '../assert.ts';

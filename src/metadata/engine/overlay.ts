@@ -76,7 +76,7 @@ export class Overlay {
 }
 
 /** What an entry's rows count for. */
-export function entryBytes(rows: readonly KvPut[]): number {
+export function entryBytes(rows: readonly Pick<KvPut, 'key' | 'value'>[]): number {
   let sizeBytes = 0;
   for (const { key, value } of rows) sizeBytes += key.length + (value?.length ?? 0) + ROW_OVERHEAD_BYTES;
   return sizeBytes;

@@ -494,7 +494,7 @@ export class Shard {
     if (!isChange && !isKept)
       this.#answerWhenCommitted(call, requestId === undefined ? reply : { ...reply, isUnkept: true });
     else {
-      call.pendingBytes = putBytes(decision.puts);
+      call.pendingBytes = entryBytes(decision.puts);
       if (!this.#mayHold(call.account, call.pendingBytes)) {
         call.pendingBytes = 0;
         this.#answer(call, BUSY);
@@ -561,12 +561,6 @@ export class Shard {
 
 function isLong({ spec, command }: Call, rowCount: number): boolean {
   return rowCount >= LONG_COMMAND_ROWS || spec.isLong?.(command) === true;
-}
-
-function putBytes(puts: Decision<unknown>['puts']): number {
-  let sizeBytes = 0;
-  for (const { key, value } of puts) sizeBytes += key.length + (value?.length ?? 0);
-  return sizeBytes;
 }
 
 function staleBucket(refusal: { bucket: unknown }, timeMs: number): Reply<never> {
