@@ -129,6 +129,16 @@ test('a client that leaves while the end of its body waits for its turn is a cut
   await expect(read).rejects.toMatchObject({ code: 'IncompleteBody' });
 });
 
+test('who waits for the rest of a body when the answer is out is told at once that it is cut', async () => {
+  const { request, response, intake } = intakeOf({ 'transfer-encoding': 'chunked' });
+  const first = intake.read();
+  request.emit('data', Buffer.alloc(10));
+  await first;
+  const second = intake.read();
+  response.emit('close');
+  await expect(second).rejects.toMatchObject({ code: 'IncompleteBody' });
+});
+
 test('unread bodies of one tenant leave room in the queues for another tenant', async () => {
   const queues = newQueues();
   const whole = LIMITS.intakeQueueBytesMax / READ_BYTES;

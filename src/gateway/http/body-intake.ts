@@ -182,8 +182,8 @@ export class BodyIntake {
     if (request.destroyed) cut();
     // Nobody reads what is left when the answer is out.
     this.#response.once('close', () => {
-      // Who reads yet must not take what is left for the whole.
-      if (this.#queue.sizeBytes > 0) this.#failure ??= new AppError('IncompleteBody');
+      // Who reads yet must not take what has come for the whole, nor wait: the rest is dropped.
+      if (this.#queue.sizeBytes > 0 || !this.#hasEnded) cut();
       this.#queue.takeAll();
       this.#count();
     });
