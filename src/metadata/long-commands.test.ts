@@ -12,6 +12,7 @@ import {
   putPart,
 } from '../../tests/support/metadata/metadata-shards.ts';
 import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId, ObjectKey } from '../types/names.ts';
@@ -72,7 +73,7 @@ async function openCounted() {
     await work();
     return counts.rows;
   };
-  return { world, taken, readBefore, count, counts, hooks };
+  return { world, turns, taken, readBefore, count, counts, hooks };
 }
 
 type Counted = Awaited<ReturnType<typeof openCounted>>['world'];
@@ -192,6 +193,28 @@ test('of one owner two commands that read many rows by and by are under way at o
   expect(readBefore).toHaveLength(names.length);
   // The others have read none of their parts yet.
   expect(readBefore[0]).toBeLessThan(2 * 500 + 100);
+});
+
+test('a Complete of few parts waits for few of its kind before it reads them, and for none of the large ones', async () => {
+  const { world, turns, count } = await openCounted();
+  const few = await Promise.all(['a', 'b', 'c', 'd'].map((name) => beginComplete(world, name, 8)));
+  const many = await beginComplete(world, 'many', 300);
+  const hold = (owners: string[], work: string) =>
+    Promise.all(owners.map((owner) => turns.begin({ owner, work })));
+  const larges = await hold(['1', '1', '2', '2', '3', '3', '4', '4'], 'commands');
+  const smalls = await hold([OWNER, OWNER], 'small commands');
+  const completing = [many, ...few].map(({ all, complete }) => complete(all));
+  const settle = async () => {
+    for (let turn = 0; turn < 100; turn++) await nextTurn();
+  };
+  expect(await count(settle)).toBeLessThan(8 * few.length);
+  for (const end of smalls) end();
+  expect(await Promise.all(completing.slice(1))).toMatchObject(
+    few.map(() => ({ value: { kind: 'committed' } })),
+  );
+  expect(await count(settle)).toBe(0);
+  for (const end of larges) end();
+  expect(await completing[0]).toMatchObject({ value: { kind: 'committed' } });
 });
 
 test('a MOVE onto a protected object reads none of the older versions', async () => {

@@ -105,6 +105,8 @@ export interface CommandSpec<Command, Outcome> {
   isLong?(command: Command): boolean;
   /** Its first reads of what it looks at may take much memory: it begins before them. */
   mayReadMuch?(command: Command): boolean;
+  /** What it reads by and by is never much: it has places of its own, and waits for none of those that read thousands of rows. */
+  readsFew?(command: Command): boolean;
   /** Further reads that depend on earlier ones (a version's blobs, say); asked again until it gives undefined. */
   more?(command: Command, view: View): Reads | undefined;
   /** Names of counters that `decide` will ask for, of those that were read: without them a command of many decides twice. */

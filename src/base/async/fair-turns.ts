@@ -13,8 +13,8 @@ export interface FairTurns {
   /** Resolves when it is the owner's turn: the caller then has the thread for one short step. */
   take(turn: TurnOf): Promise<void>;
   /**
-   * For a computation that takes turns one by one and keeps what it has read meanwhile. Resolves when few of this owner and kind
-   * are under way, and of all; when it is over, the function that it gives is called.
+   * For a computation that takes turns one by one and keeps what it has read meanwhile. Resolves when few of this kind are under
+   * way, of this owner and of all; when it is over, the function that it gives is called.
    */
   begin(turn: TurnOf): Promise<() => void>;
 }
@@ -39,7 +39,10 @@ export interface FairTurnsOptions {
 /** A longer step cannot be divided (a command that decides on thousands of rows). */
 const LONG_STEP_MS = 40;
 const REST_MAX_MS = 1000;
-/** Computations that have begun and keep what they have read: of all owners, and of one, where one reads while the other has its turn. */
+/**
+ * Computations of a kind that have begun and keep what they have read: of all owners, and of one, where one reads while the other
+ * has its turn.
+ */
 const BEGUN_MAX = 8;
 const BEGUN_OF_OWNER_MAX = 2;
 
@@ -117,23 +120,29 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
 }
 
 function createBegun(): FairTurns['begin'] {
-  /** By owner and kind of work. */
+  /** By kind of work, and by owner and kind. */
   const begun = new Map<string, number>();
-  let count = 0;
-  const waiting = createTenantQueue<{ name: string; resolve(end: () => void): void }>();
+  const waiting = createTenantQueue<{ work: string; name: string; resolve(end: () => void): void }>();
+  const countOf = (name: string) => begun.get(name) ?? 0;
+
+  function add(names: readonly string[], change: 1 | -1): void {
+    for (const name of names) {
+      const count = countOf(name) + change;
+      if (count === 0) begun.delete(name);
+      else begun.set(name, count);
+    }
+  }
 
   function letIn(): void {
-    const countOf = (name: string) => begun.get(name) ?? 0;
-    while (count < BEGUN_MAX) {
-      const next = waiting.next(({ name }) => countOf(name) < BEGUN_OF_OWNER_MAX);
+    for (;;) {
+      const next = waiting.next(
+        ({ work, name }) => countOf(work) < BEGUN_MAX && countOf(name) < BEGUN_OF_OWNER_MAX,
+      );
       if (next === undefined) return;
-      const { name } = next;
-      count++;
-      begun.set(name, countOf(name) + 1);
+      const names = [next.work, next.name];
+      add(names, 1);
       next.resolve(() => {
-        count--;
-        if (countOf(name) === 1) begun.delete(name);
-        else begun.set(name, countOf(name) - 1);
+        add(names, -1);
         letIn();
       });
     }
@@ -141,7 +150,7 @@ function createBegun(): FairTurns['begin'] {
 
   return ({ owner = '', work }) =>
     new Promise((resolve) => {
-      waiting.add([owner, work], { name: `${owner}\n${work}`, resolve });
+      waiting.add([owner, work], { work, name: `${owner}\n${work}`, resolve });
       letIn();
     });
 }

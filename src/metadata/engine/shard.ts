@@ -381,7 +381,8 @@ export class Shard {
 
   /**
    * A command that reads thousands of rows by and by holds them until it is decided: of one owner two at a time do, which are
-   * done sooner than many together, and take less memory. It has its locks: none that is under way waits for it.
+   * done sooner than many together, and take less memory. Those that read few wait for none of them. It has its locks: none
+   * that is under way waits for it.
    */
   #beginLong(call: Call, view: CommandView, next: Reads): Promise<() => void> | false {
     const { turns } = this.#parts;
@@ -389,7 +390,8 @@ export class Shard {
     const { spec, command } = call;
     if (turns === undefined || !(isLong(call, weight) || spec.mayReadMuch?.(command))) return false;
     const owner = this.#ownerOf(call, view);
-    return owner !== '' && turns.begin({ owner, work: 'commands' });
+    const work = spec.readsFew?.(command) === true ? 'small commands' : 'commands';
+    return owner !== '' && turns.begin({ owner, work });
   }
 
   /** Its caller has given up, or the shard has failed. */

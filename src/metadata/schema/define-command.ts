@@ -31,6 +31,7 @@ interface CommandForm<Command, Outcome, Prepared> {
   ownerOf?(command: Command): string;
   isLong?(command: Command): boolean;
   mayReadMuch?(command: Command): boolean;
+  readsFew?(command: Command): boolean;
   /**
    * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
    * appear as absent; it is called again until none is left, and wherever it gives LOOK_AGAIN, because more would take long. Leave
@@ -53,7 +54,7 @@ export type DefinedCommand<Command, Outcome> = (
 export function defineCommand<Command, Outcome, Prepared = undefined>(
   form: CommandForm<Command, Outcome, Prepared>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks, ownerOf, isLong, mayReadMuch, counters, prepare } = form;
+  const { look, locks, ownerOf, isLong, mayReadMuch, readsFew, counters, prepare } = form;
   return (rules, metering) => {
     const decide = (
       command: Command,
@@ -67,6 +68,7 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
       ...(ownerOf && { ownerOf }),
       ...(isLong && { isLong }),
       ...(mayReadMuch && { mayReadMuch }),
+      ...(readsFew && { readsFew }),
       ...(counters && { counters }),
       ...(prepare && { prepare }),
     };
