@@ -12,6 +12,7 @@ import { AppError } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, ObjectKey } from '../../../types/names.ts';
 import { checkWriteConditions } from '../../../types/preconditions.ts';
+import type { VersionLock } from '../../../types/protection.ts';
 import type { VersionRecord } from '../../../types/version.ts';
 import type { OperationContext } from '../context.ts';
 import { findComponents, requireJudged } from '../objects/find-version.ts';
@@ -97,14 +98,13 @@ export const composeObject = defineOperation({
       ...(input.lock ? [input.lock] : []),
     ];
     const asked = idempotencyToken(token, ['ComposeObject', key, components, ...headers, conditions]);
-    const stored = asked && (await findStoredOutcome(context, asked));
-    if (stored !== undefined) return answer(context, made, stored);
-    const lock = await admitLock(context, input.lock);
-    const compose = (countedBytes: number) => async () => {
-      const found = await openAll(context, components);
-      return context.objects.composeObject({
+    /** What became of the same request before, which may end while this one waits, or is why it fails. */
+    const repeated = async () => asked && (await findStoredOutcome(context, asked));
+    const compose = async (countedBytes: number, lock: VersionLock | undefined) =>
+      (await repeated()) ??
+      context.objects.composeObject({
         calls: context.metadata,
-        components: found,
+        components: await openAll(context, components),
         bucket: context.bucket(),
         key,
         owner: await admitWriter(context),
@@ -116,22 +116,36 @@ export const composeObject = defineOperation({
         turn: context.turn,
         countedBytes,
       });
+    const composeOnce = async () => {
+      const stored = await repeated();
+      if (stored !== undefined) return stored;
+      const lock = await admitLock(context, input.lock);
+      const sizeBytes = components.length * LIMITS.sourceMemoryBytes;
+      return inMemory(context, sizeBytes, (countedBytes) => compose(countedBytes, lock));
     };
-    for (let countedBytes = components.length * LIMITS.sourceMemoryBytes; ; ) {
-      try {
-        const written = await context.withMemory(
-          { sizeBytes: countedBytes, isWithin: true },
-          compose(countedBytes),
-        );
-        return answer(context, made, written);
-      } catch (error) {
-        // Who waits for more holds nothing: else all who compose might wait for each other.
-        if (!(error instanceof MemoryTooSmall)) throw error;
-        countedBytes = error.neededBytes;
-      }
-    }
+    const orStored = async (error: unknown) => {
+      const stored = error instanceof AppError ? await repeated() : undefined;
+      if (stored === undefined) throw error;
+      return stored;
+    };
+    return answer(context, made, await composeOnce().catch(orStored));
   },
 });
+
+/** Counts more where that is too little. */
+async function inMemory(
+  context: OperationContext,
+  sizeBytes: number,
+  work: (countedBytes: number) => Promise<Written>,
+): Promise<Written> {
+  try {
+    return await context.withMemory({ sizeBytes, isWithin: true }, () => work(sizeBytes));
+  } catch (error) {
+    // Who waits for more holds nothing: else all who compose might wait for each other.
+    if (!(error instanceof MemoryTooSmall)) throw error;
+    return inMemory(context, error.neededBytes, work);
+  }
+}
 
 /** Each once. */
 function sourcesOf(bucket: BucketName, components: readonly Component[]) {
