@@ -27,6 +27,8 @@ export interface BodyLease {
   hold(sizeBytes: number): void;
   /** `endsStep` false: what it was granted for goes on. Default true. */
   release(sizeBytes: number, options?: { endsStep: boolean }): void;
+  /** It takes no more of what it was admitted for. */
+  hasTaken(): void;
   /** So much is held beside its bytes from here on, and it needs so much more than was said. */
   holdBeside(sizeBytes: number): void;
   /** The client has made progress, whether or not memory was released. */
@@ -121,6 +123,7 @@ export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
         hasRoom: () => ledger.hasSpare(share),
         hold: (sizeBytes) => ledger.count(share, sizeBytes),
         release: (sizeBytes, options) => ledger.count(share, -sizeBytes, options),
+        hasTaken: () => ledger.hasTaken(share),
         holdBeside: (sizeBytes) => ledger.holdBeside(share, sizeBytes),
         progress: () => ledger.progress(share),
         idle: () => ledger.idle(share),
@@ -219,6 +222,12 @@ class BodyLedger {
     this.#take(share, addedBytes);
     this.#report();
     if (addedBytes < 0) this.#wake();
+  }
+
+  hasTaken(share: Share): void {
+    if (share.reservedBytes === 0) return;
+    this.#reserve(share, 0);
+    this.#wake();
   }
 
   progress(share: Share): void {

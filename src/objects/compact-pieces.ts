@@ -199,6 +199,7 @@ async function writeCompacted(
   const reading = new AbortController();
   const stream = readPlaintext(path, {
     tenant: INTERNAL_TENANT,
+    isWithin: true,
     calls,
     kek,
     manifest,

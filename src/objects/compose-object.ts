@@ -37,7 +37,7 @@ type Version = CommandOf<'compose-version'>['version'];
 export async function composeObject(path: DataPath, input: ComposeObject): Promise<Written> {
   let { components } = input;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
-    const count = sum(components.map(segmentsMaxOf));
+    const count = sum(components.map(segmentCountOf));
     const neededBytes = Math.min(count, LIMITS.composeSegmentsMax) * SEGMENT_MEMORY_BYTES;
     if (neededBytes > (input.countedBytes ?? Number.POSITIVE_INFINITY)) throw new MemoryTooSmall(neededBytes);
     const outcome = await composeOnce(path, input, components);
@@ -47,11 +47,10 @@ export async function composeObject(path: DataPath, input: ComposeObject): Promi
   throw new AppError('ServiceUnavailable');
 }
 
-/** As many as its manifest may have: pages are not read yet. */
-function segmentsMaxOf({ found: { version } }: CopyFrom): number {
+function segmentCountOf({ found: { version } }: CopyFrom): number {
   const { manifest } = version;
   if (manifest.kind === 'direct') return manifest.segments.length;
-  return manifest.pages.length * LIMITS.manifestPageSegments + (manifest.tail?.segments.length ?? 0);
+  return manifest.segmentCount + (manifest.tail?.segments.length ?? 0);
 }
 
 function sum(numbers: readonly number[]): number {

@@ -34,11 +34,12 @@ export interface ChunkRun {
   toBytes: number;
 }
 
-/** The runs of a range, in batches. Throws {@link MissingPage}. */
+/** The runs of a range, in batches; `onPage` is told of each page that is read. Throws {@link MissingPage}. */
 export async function* locateBlobRuns(
   calls: MetadataCalls,
   manifest: Manifest,
   range: ByteRange,
+  onPage?: (page: ManifestPage) => void,
 ): AsyncGenerator<BlobRun[]> {
   if (range.sizeBytes === 0) return;
   if (manifest.kind === 'direct') {
@@ -53,7 +54,9 @@ export async function* locateBlobRuns(
     if (nextBytes <= range.offsetBytes || startBytes >= endBytes) continue;
     const offsetBytes = Math.max(range.offsetBytes, startBytes) - startBytes;
     const sizeBytes = Math.min(endBytes, nextBytes) - startBytes - offsetBytes;
-    const { uses, segments } = await fetchPage(calls, manifest, page);
+    const fetched = await fetchPage(calls, manifest, page);
+    onPage?.(fetched);
+    const { uses, segments } = fetched;
     yield blobRuns(uses, sliceSegments(segments, { offsetBytes, sizeBytes }));
   }
   if (tail === undefined || endBytes <= tail.startBytes) return;

@@ -57,6 +57,9 @@ test('who reads an object of many pieces counts what names them as long as it re
     admit(sizeBytes: number) {
       taken.push(`admit ${sizeBytes}`);
     },
+    holdBeside(sizeBytes: number) {
+      taken.push(`beside ${sizeBytes}`);
+    },
     hold(sizeBytes: number) {
       taken.push(`hold ${sizeBytes}`);
       throw new Error('enough');
@@ -77,5 +80,5 @@ test('who reads an object of many pieces counts what names them as long as it re
     await expect(readPlaintext(path, body as unknown as BodyToRead).next()).rejects.toThrow('enough');
   }
   // The chunk and the piece on its way; nothing is held before they are let in.
-  expect(taken).toEqual(['admit 200', 'hold 100', 'admit 512200', 'hold 512100']);
+  expect(taken).toEqual(['admit 200', 'beside 0', 'hold 100', 'admit 512200', 'beside 512000', 'hold 100']);
 });

@@ -14,7 +14,7 @@ import { LIMITS } from '../types/limits.ts';
 import { homeShardOf } from '../types/names.ts';
 import { decodePiece, type PieceRecord } from '../types/records/piece-record.ts';
 import type { Tenant } from '../types/tenant.ts';
-import { type Manifest, ownBody } from '../types/version.ts';
+import { type Manifest, type ManifestPage, ownBody } from '../types/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
 import { type ChunkRun, chunkRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
@@ -163,9 +163,9 @@ class ChunkReader {
   readonly #chunkSizeBytes: number;
   /** What it takes besides while a chunk is opened. */
   readonly #openingBytes: number;
-  /** Memory for the buffer on its way to the client, once reading has begun. */
+  /** Memory for the buffer on its way to the client, while a chunk is read. */
   readonly #toSendBytes: number;
-  /** Of a manifest of many pieces, which is kept as long as the client reads. */
+  /** Of the manifest's own pieces, where they are many. */
   readonly #manifestBytes: number;
   /** What the batch on its way takes beyond that. */
   #batchBytes = 0;
@@ -173,6 +173,8 @@ class ChunkReader {
   /** The client took its last buffers within LIMITS.quickReadMs. */
   #isQuick = false;
   #hasBegun = false;
+  /** `#toSendBytes` count. */
+  #isSending = false;
   #validatedAtMs: number;
 
   constructor(path: DataPath, body: BodyToRead) {
@@ -185,16 +187,16 @@ class ChunkReader {
     this.#openingBytes = isOpened ? this.#chunkSizeBytes : 0;
     this.#manifest = body.manifest;
     const segmentCount = ownBody(body.manifest)?.segments.length ?? 0;
-    this.#manifestBytes = segmentCount > UNCOUNTED_SEGMENTS_MAX ? segmentCount * SEGMENT_MEMORY_BYTES : 0;
+    this.#manifestBytes = memoryOf(segmentCount);
     this.#lease = path.budget.open({
       tenant: body.tenant,
       onShrink: () => this.#shrink(),
-      needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes + this.#manifestBytes,
+      needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes,
       // Its request is counted, and so are those that may wait.
       ...(body.isWithin && { isWithin: true, needsNoPlace: true }),
       onEvicted: (error) => body.onEvicted(error),
     });
-    this.#runs = runsToFetch(body);
+    this.#runs = this.#runsOf(body.range);
     this.#validatedAtMs = path.clock.monotonicMs();
   }
 
@@ -203,14 +205,7 @@ class ChunkReader {
     if (this.#ahead.length === 0) {
       // All bytes are delivered: do not wait for memory only to signal the end.
       if (this.#leftBytes === 0) return undefined;
-      const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes + this.#manifestBytes;
-      const room = this.#lease.admit(this.#chunkSizeBytes + this.#openingBytes + toBeginBytes);
-      if (room !== undefined) await room;
-      if (!this.#hasBegun) {
-        this.#hasBegun = true;
-        // Not before: who waits for memory holds none.
-        this.#lease.hold(toBeginBytes);
-      }
+      await this.#admit();
       await this.#begin();
     }
     const first = this.#ahead[0];
@@ -223,6 +218,19 @@ class ChunkReader {
     this.#ahead.shift();
     this.#current = { runs: first.runs, bytes, isOpened: first.isOpened, isDropped: false };
     return this.#current;
+  }
+
+  /** Not before it may begin: who waits for memory holds none. */
+  async #admit(): Promise<void> {
+    const toBeginBytes = this.#hasBegun ? 0 : this.#manifestBytes;
+    const room = this.#lease.admit(
+      this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes + toBeginBytes,
+    );
+    if (room !== undefined) await room;
+    if (!this.#hasBegun) this.#lease.holdBeside(this.#manifestBytes);
+    this.#hasBegun = true;
+    if (!this.#isSending) this.#lease.hold(this.#toSendBytes);
+    this.#isSending = true;
   }
 
   /** How many buffers the next batch may have. */
@@ -252,14 +260,21 @@ class ChunkReader {
 
   /** Releases everything but the buffers that the client has; the rest is located and fetched again. */
   #shrink(): void {
-    const { calls, range } = this.#body;
+    const { range } = this.#body;
     if (this.#current !== undefined) this.#drop(this.#current);
     this.#dropAhead();
     this.#window = 1;
     this.#leftBytes = range.sizeBytes - this.#givenBytes;
     const offsetBytes = range.offsetBytes + this.#givenBytes;
     const rest = { offsetBytes, sizeBytes: this.#leftBytes };
-    this.#runs = runsToFetch({ calls, manifest: this.#manifest, range: rest });
+    this.#runs = this.#runsOf(rest);
+  }
+
+  /** What names the pieces is kept as long as the client reads: all of a manifest's own, and those of one page. */
+  #runsOf(range: ByteRange): AsyncGenerator<ChunkRun[]> {
+    const onPage = ({ segments }: ManifestPage) =>
+      this.#lease.holdBeside(this.#manifestBytes + memoryOf(segments.length));
+    return runsToFetch({ calls: this.#body.calls, manifest: this.#manifest, range, onPage });
   }
 
   #drop(fetched: Fetched): void {
@@ -287,6 +302,7 @@ class ChunkReader {
     this.#leftBytes -= runs.reduce((sum, run) => sum + run.toBytes - run.fromBytes, 0);
     this.#lease.hold(chunkBytesOf(runs));
     const isOpened = isOpenedAhead(runs);
+    if (!isOpened) this.#lease.hasTaken();
     const fetch: Fetch = { runs, bytes: this.#fetch(runs, isOpened), isOpened, isDone: false };
     const onEnd = () => {
       fetch.isDone = true;
@@ -350,6 +366,7 @@ class ChunkReader {
     const options = { dataKey: this.#dataKeyOf(run), position, chunk, held, ...blocksOf(run) };
     // Sealed bytes and plaintext are there at the same time.
     this.#lease.hold(chunkBytes);
+    this.#lease.hasTaken();
     try {
       return await this.#path.codecs.openBlocks(options);
     } finally {
@@ -483,10 +500,11 @@ class ChunkReader {
   }
 
   release(fetched: Fetched): void {
-    // Within other memory it holds nothing between two chunks: what it is let in for beyond the limit ends there.
-    if (this.#body.isWithin && this.#ahead.length === 0) {
-      this.#lease.release(this.#toSendBytes + this.#manifestBytes, { endsStep: false });
-      this.#hasBegun = false;
+    // Between two chunks it holds nothing but what names its pieces. So who waits for the next chunk keeps no room of others, and
+    // needs none beyond the limit, which a slow client would keep for as long as it likes.
+    if (this.#ahead.length === 0 && this.#isSending) {
+      this.#lease.release(this.#toSendBytes, { endsStep: false });
+      this.#isSending = false;
     }
     this.#drop(fetched);
     this.#current = undefined;
@@ -499,10 +517,10 @@ class ChunkReader {
     if (manifest === undefined) throw new AppError('ServiceUnavailable', { cause: GONE });
     this.#validatedAtMs = nowMs;
     // Compacted data is found in its new place; fetches under way still read the old one.
-    const { calls, range } = this.#body;
+    const { range } = this.#body;
     const offsetBytes = range.offsetBytes + range.sizeBytes - this.#leftBytes;
     this.#manifest = manifest;
-    this.#runs = runsToFetch({ calls, manifest, range: { offsetBytes, sizeBytes: this.#leftBytes } });
+    this.#runs = this.#runsOf({ offsetBytes, sizeBytes: this.#leftBytes });
   }
 
   /** The reason for missing bytes: the version is gone, which is normal, or data is lost, which is an alarm (R33, R37). */
@@ -567,16 +585,20 @@ function isNamed(blobId: string, manifest: Manifest): boolean {
 
 /** Of a segment with the use of its blob. */
 const SEGMENT_MEMORY_BYTES = 512;
-/** Manifests of so few count nothing. */
+/** So few count nothing. */
 const UNCOUNTED_SEGMENTS_MAX = 64;
+
+function memoryOf(segmentCount: number): number {
+  return segmentCount > UNCOUNTED_SEGMENTS_MAX ? segmentCount * SEGMENT_MEMORY_BYTES : 0;
+}
 
 const GONE = new Error('the version was replaced while it was read');
 
-type BytesToFind = Pick<BodyToRead, 'calls' | 'manifest' | 'range'>;
+type BytesToFind = Pick<BodyToRead, 'calls' | 'manifest' | 'range'> & { onPage(page: ManifestPage): void };
 
 /** The fetches, in order: chunks one by one, adjacent small bodies together. */
-async function* runsToFetch({ calls, manifest, range }: BytesToFind): AsyncGenerator<ChunkRun[]> {
-  for await (const located of locateBlobRuns(calls, manifest, range)) {
+async function* runsToFetch({ calls, manifest, range, onPage }: BytesToFind): AsyncGenerator<ChunkRun[]> {
+  for await (const located of locateBlobRuns(calls, manifest, range, onPage)) {
     let bodies: ChunkRun[] = [];
     for (const run of chunkRuns(located)) {
       if (bodies.length > 0 && !joins(bodies, run)) {

@@ -401,6 +401,29 @@ test('stalled readers hold little, and release it when they are closed', async (
   expect(world.heldBytes()).toBe(0);
 });
 
+test('a reader that waits for its next chunk holds nothing, and has no memory beyond the limit', async () => {
+  const bodyBufferBytes = 16 * (2 * CHUNK_BYTES + LIMITS.sealBlockBytes);
+  const world = await openObjectWorld({ bodyBufferBytes });
+  const body = randomBytes(3 * CHUNK_BYTES);
+  await world.put('k', body);
+  const { stream } = await open(world, 'k');
+  const ends = Array.from({ length: 8 }, (_, at) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const tenant = { account: `a${at}`, address: `192.0.2.${at}` };
+    void world.store.withMemory({ sizeBytes: bodyBufferBytes / 8, tenant }, () => promise);
+    return resolve;
+  });
+  let isRead = false;
+  const read = readAll(stream).finally(() => {
+    isRead = true;
+  });
+  for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+  expect([world.heldBytes(), isRead]).toEqual([bodyBufferBytes, false]);
+  for (const end of ends) end();
+  expect((await read).equals(body)).toBe(true);
+  expect(world.heldBytes()).toBe(0);
+});
+
 test('a reader that waits for the disk gets more read ahead, up to the limit', async () => {
   const world = await openObjectWorld({
     interceptChunks: (chunks) => ({
