@@ -326,7 +326,7 @@ one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB 
   for bodyStalledMs ends then: a PUT by SlowDown, a GET by the end of its connection. It yields to those that
   wait at its own address, and to anyone where it is over its share; as many end as others wait.
 - When all that an account may hold is held by bodies in the middle of a chunk, some of them are let through to its end by the
-  extra eighth, which is shared in the same way.
+  extra eighth, which is shared in the same way. What begins within a request's other memory (a composition) has half of it or is alone.
 
 ## How documents are read
 
@@ -354,7 +354,7 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 ## How listings share memory
 
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
-of bodies, an eighth of memory.bodyBuffer at most. So 7 pages of 1,000 keys are made at a time for one address; the others
+of bodies, an eighth of memory.bodyBuffer at most. So 6 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
 So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
 (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts

@@ -381,6 +381,47 @@ test('requests that hold memory and need more of it go on one after the other, a
   expect(budget.usedBytes()).toBe(0);
 });
 
+test('compositions of one account that end late leave room for bodies of another, whether these have begun or not', async () => {
+  const { budget, open } = setUp();
+  const chunk = LIMIT / 16;
+  const piece = LIMITS.chunkBytesMin;
+  const begin = (name: string) => {
+    const lease = open(name, BOB);
+    expect(lease.admit()).toBeUndefined();
+    lease.hold(piece);
+    return lease;
+  };
+  const begun = begin('begun');
+  const compositions = Array.from({ length: 64 }, (_, at) => {
+    const tenant = { account: 'alice', address: `192.0.2.${at % 16}` };
+    // As 32 components take.
+    const needs = { tenant, needBytes: LIMIT / 8, needsNoPlace: true, isWithin: true };
+    const lease = budget.open({ ...needs, onEvicted() {} });
+    const take = () => lease.hold(LIMIT / 8);
+    const room = lease.admit(LIMIT / 8);
+    if (room === undefined) take();
+    else room.then(take, () => {});
+    return lease;
+  });
+  await new Promise(setImmediate);
+  expect(budget.usedBytes()).toBeGreaterThan(LIMIT);
+  const send = async (put: BodyLease) => {
+    for (let sentBytes = piece; sentBytes < chunk; sentBytes += piece) {
+      const room = put.admit();
+      const waits = new Promise((resolve) => setImmediate(resolve, 'waits'));
+      expect(await Promise.race([room, waits])).toBe(undefined);
+      put.hold(piece);
+    }
+    put.release(chunk);
+  };
+  await send(begin('new'));
+  // Where others have the rest, it goes on beyond the limit.
+  const holder = open('holder', { account: 'carol', address: '192.0.2.3' });
+  holder.hold(LIMIT);
+  await send(begun);
+  for (const lease of [holder, begun, ...compositions]) lease.close();
+});
+
 test('bodies of one account that are admitted to the end of their chunk leave the room of others as it is', async () => {
   const { budget, open } = setUp();
   const chunk = LIMIT / 64;

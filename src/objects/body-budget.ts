@@ -68,6 +68,16 @@ const WATCH_EVERY_MS = 500;
  * hold all memory; then some of them at a time are admitted to the end of their chunk.
  */
 const GRANTS_SHARE = 1 / 8;
+/**
+ * Of these, for those that begin within other memory, at most; and for bodies in mid-chunk, at least. The former may keep
+ * theirs as long as a key is locked.
+ */
+const GRANTS_OF_KIND_SHARE = 1 / 2;
+/**
+ * Of the limit, what the share must have room for where as much or more will be taken: for all of it there would be none beside
+ * two greedy accounts, which leave a seventeenth; and were a byte enough, a crowd of those that take much would leave nothing.
+ */
+const ROOM_SHARE = 1 / 18;
 
 interface Share extends BodyNeeds {
   path: SharePath;
@@ -76,8 +86,9 @@ interface Share extends BodyNeeds {
   besideBytes: number;
   /** What it may take without waiting, so that it makes progress. */
   grantBytes: number;
-  /** Bytes from the grants, until a step is over. */
+  /** Bytes from the grants, until a step is over; and the grants of its kind. */
   grantedBytes: number;
+  grants: FairShare | undefined;
   /** Of the held bytes, those that are beyond the limit by the grant: they take nothing of what is free for others. */
   beyondBytes: number;
   /** Reserved for what it was admitted for and has not taken yet, so that not all rush in at once. */
@@ -141,6 +152,9 @@ class BodyLedger {
   readonly #bytes: FairShare;
   /** Bytes beyond the limit. */
   readonly #grants: FairShare;
+  /** Of these, of those who begin within other memory, and of bodies in mid-chunk. */
+  readonly #beginGrants: FairShare;
+  readonly #chunkGrants: FairShare;
   /** Bodies at work. Their number is bounded because each has some buffers outside of this count. */
   readonly #begun: FairShare;
   /** Waiting places of bodies that have not begun. */
@@ -158,6 +172,8 @@ class BodyLedger {
       createFairShare({ limit: Math.max(1, Math.floor(limit)), weights: SHARE_WEIGHTS });
     this.#bytes = share(limitBytes);
     this.#grants = share(limitBytes * GRANTS_SHARE);
+    this.#beginGrants = share(limitBytes * GRANTS_SHARE * GRANTS_OF_KIND_SHARE);
+    this.#chunkGrants = share(limitBytes * GRANTS_SHARE * GRANTS_OF_KIND_SHARE);
     this.#begun = share(limitBytes / LIMITS.bodyShareBytesMin);
     this.#places = share(shareOfThread(LIMITS.bodiesWaitingMax, options));
     telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
@@ -177,6 +193,7 @@ class BodyLedger {
       besideBytes: 0,
       grantBytes: 0,
       grantedBytes: 0,
+      grants: undefined,
       beyondBytes: 0,
       reservedBytes: 0,
       hasBegun: false,
@@ -254,7 +271,7 @@ class BodyLedger {
     // The last buffer was smaller than its reservation, so there is room for the next one.
     if (wantedBytes === undefined && share.reservedBytes > 0) return undefined;
     const takesBytes = wantedBytes ?? Math.min(share.needBytes, LIMITS.chunkBytesMin);
-    if (this.#isFirst(share) && this.#hasRoomFor(share)) {
+    if (this.#isFirst(share) && this.#hasRoomFor(share, takesBytes)) {
       this.#begin(share, takesBytes);
       return undefined;
     }
@@ -300,8 +317,9 @@ class BodyLedger {
     share.reservedBytes = sizeBytes;
   }
 
-  #hasRoomFor({ path, hasBegun }: Share): boolean {
-    return this.#bytes.mayTake(path, 1) && (hasBegun || this.#begun.mayTake(path, 1));
+  #hasRoomFor({ path, hasBegun }: Share, takesBytes: number): boolean {
+    const bytes = Math.max(1, Math.min(takesBytes, Math.floor(this.#options.limitBytes * ROOM_SHARE)));
+    return this.#bytes.mayTake(path, bytes) && (hasBegun || this.#begun.mayTake(path, 1));
   }
 
   /** Whether it is the first among its tenant's waiting bodies. */
@@ -335,7 +353,7 @@ class BodyLedger {
   #wake(): void {
     if (this.#waiters.size === 0) return;
     for (;;) {
-      const waiter = this.#waiters.next(({ share }) => this.#hasRoomFor(share));
+      const waiter = this.#waiters.next(({ share, takesBytes }) => this.#hasRoomFor(share, takesBytes));
       if (waiter === undefined) break;
       this.#begin(waiter.share, waiter.takesBytes);
       this.#letIn(waiter);
@@ -366,18 +384,36 @@ class BodyLedger {
     this.#options.telemetry.gauge('holdfast_bodies_waiting', this.#waiters.size);
   }
 
-  /** Admits waiting bodies in mid-chunk to the end of it, as many as there are grants. */
+  /** Admits waiting bodies in mid-chunk to the end of it, as many as there are grants; then those that begin within other memory. */
   #grantSome(): void {
     // With nearly all grants given there is nothing to look for.
-    const leftBytes = this.#options.limitBytes * GRANTS_SHARE - this.#grants.used;
-    if (this.#grants.used > 0 && leftBytes < LIMITS.chunkBytesMin) return;
-    for (const waiter of [...this.#waiters]) {
+    const allBytes = this.#options.limitBytes * GRANTS_SHARE;
+    const ofChunksBytes = allBytes * GRANTS_OF_KIND_SHARE;
+    const leftBytes = Math.max(allBytes - this.#grants.used, ofChunksBytes - this.#chunkGrants.used);
+    const isOneOfEach = this.#chunkGrants.used > 0 && this.#beginGrants.used > 0;
+    if (isOneOfEach && leftBytes < LIMITS.chunkBytesMin) return;
+    const inChunk: Waiter[] = [];
+    const beginning: Waiter[] = [];
+    for (const waiter of this.#waiters) {
+      const { heldBytes, besideBytes, needBytes, isWithin } = waiter.share;
+      if (needBytes <= heldBytes) continue;
+      if (heldBytes > besideBytes) inChunk.push(waiter);
+      else if (isWithin === true) beginning.push(waiter);
+    }
+    this.#grantTo(inChunk, this.#chunkGrants);
+    this.#grantTo(beginning, this.#beginGrants);
+  }
+
+  /** First to accounts that have the least of them. */
+  #grantTo(waiters: readonly Waiter[], grants: FairShare): void {
+    const heldBy = ({ share }: Waiter) => this.#grants.usedBy(share.path.slice(0, 1));
+    for (const waiter of waiters.toSorted((a, b) => heldBy(a) - heldBy(b))) {
       const { share } = waiter;
       const missingBytes = share.needBytes - share.heldBytes;
-      const holdsNothing = share.heldBytes === share.besideBytes && share.isWithin !== true;
-      if (holdsNothing || missingBytes <= 0) continue;
-      if (this.#grants.used > 0 && !this.#grants.mayTake(share.path, missingBytes)) continue;
+      if (!this.#mayGrant(grants, share.path, missingBytes)) continue;
       this.#grants.take(share.path, missingBytes);
+      grants.take(share.path, missingBytes);
+      share.grants = grants;
       share.grantBytes = missingBytes;
       share.grantedBytes = missingBytes;
       this.#waiters.remove(share.path, waiter);
@@ -385,8 +421,19 @@ class BodyLedger {
     }
   }
 
+  /** Of each kind one at a time goes on, however much it needs. */
+  #mayGrant(ofKind: FairShare, path: SharePath, bytes: number): boolean {
+    if (ofKind.used === 0) return true;
+    const isWithinKind = ofKind.mayTake(path, bytes);
+    const isWithinAll = this.#grants.mayTake(path, bytes);
+    return ofKind === this.#chunkGrants ? isWithinKind || isWithinAll : isWithinKind && isWithinAll;
+  }
+
   #endGrant(share: Share): void {
-    if (share.grantedBytes > 0) this.#grants.giveBack(share.path, share.grantedBytes);
+    if (share.grantedBytes > 0) {
+      this.#grants.giveBack(share.path, share.grantedBytes);
+      share.grants?.giveBack(share.path, share.grantedBytes);
+    }
     this.#take(share, share.beyondBytes);
     this.#beyondBytes -= share.beyondBytes;
     share.beyondBytes = 0;

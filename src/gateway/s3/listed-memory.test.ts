@@ -11,8 +11,8 @@ import { defineOperation } from './operation.ts';
 import { OPERATIONS } from './registry.ts';
 
 const MiB = 1024 * 1024;
-/** Of one address, where each listing takes an eighth of the memory: with so many it has more than its share. */
-const AT_ONCE = 7;
+/** Of one address, where each listing takes an eighth of the memory: its share has no room for more. */
+const AT_ONCE = 6;
 const CROWD = 300;
 
 let world: GatewayWorld | undefined;
