@@ -231,7 +231,10 @@ const commands: Commands = {
   'change-tenancy': { define: changeTenancy, growthBytes: ({ add = [] }) => add.length * ROWS_BYTES },
   'note-key-uses': { define: noteKeyUses, growthBytes: NONE },
   // The first step of a new bucket decides for the others.
-  'reserve-name': { define: reserveName, growthBytes: () => ROWS_BYTES },
+  'reserve-name': {
+    define: reserveName,
+    growthBytes: ({ settings }) => (settings === undefined ? 1 : 2) * ROWS_BYTES,
+  },
   'activate-name': { define: activateName, growthBytes: NONE },
   // As many rows when it is over; beginning takes some more.
   'begin-rename': { define: beginRename, growthBytes: () => ROWS_BYTES },

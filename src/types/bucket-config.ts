@@ -58,3 +58,6 @@ export const CONFIG_KINDS = Object.keys(CONFIG_KIND_IDS) as readonly ConfigKind[
 
 /** Of one bucket: the documents that it has. */
 export type ConfigsOfBucket = { readonly [K in ConfigKind]?: BucketConfigs[K] };
+
+/** What a bucket may be given with its creation: it is there with all of it, or not at all. */
+export type CreationSettings = Pick<ConfigsOfBucket, 'versioning' | 'acl' | 'objectLock'>;

@@ -8,9 +8,9 @@ import { type RawAnswer, send } from '../../../tests/support/servers/raw-s3.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { BucketId, BucketName } from '../../types/names.ts';
 
-/** Called before a lock is set with a bucket's creation; what it gives stands for the shard's answer. */
-let onLock:
-  | ((command: { bucketId: BucketId }) => Promise<Awaited<ReturnType<MetadataPort['execute']>>>)
+/** Called behind a bucket's creation; what it gives stands for the shard's answer. */
+let onCreated:
+  | ((bucketId: BucketId, shard: number) => Promise<Awaited<ReturnType<MetadataPort['execute']>>>)
   | undefined;
 
 function intercept(shards: MetadataPort): MetadataPort {
@@ -19,9 +19,9 @@ function intercept(shards: MetadataPort): MetadataPort {
     shardCount: shards.shardCount,
     query: (target, name, query) => shards.query(target, name, query),
     async execute(target, name, command) {
-      const isLock = name === 'set-bucket-config' && (command as { kind?: string }).kind === 'objectLock';
-      if (!isLock || onLock === undefined) return shards.execute(target, name, command);
-      return (await onLock(command as never)) as never;
+      const reply = await shards.execute(target, name, command);
+      if (name !== 'create-bucket' || onCreated === undefined) return reply;
+      return (await onCreated((command as { bucketId: BucketId }).bucketId, target.shard)) as never;
     },
   };
 }
@@ -216,20 +216,31 @@ describe('conditions', () => {
   });
 });
 
-test('a bucket whose name was opened before its lock was set is not taken for locked, however often it is created', async () => {
-  const create = () =>
-    send(
-      { ...owner, endpoint: world.endpoint },
-      { method: 'PUT', path: '/half-made', headers: { 'x-amz-bucket-object-lock-enabled': 'true' } },
-    ).then(codeOf);
+test('a bucket whose gateway is lost behind its creation has its lock and its list, and is given to whoever asks again', async () => {
   const name = 'half-made' as BucketName;
-  // The gateway is lost, and the outbox brings the creation to its end.
-  onLock = async ({ bucketId }) => {
+  const create = (headers: Record<string, string>) =>
+    send({ ...owner, endpoint: world.endpoint }, { method: 'PUT', path: `/${name}`, headers }).then(codeOf);
+  const lock = { 'x-amz-bucket-object-lock-enabled': 'true' };
+  const readings: (() => ReturnType<typeof readBucket>)[] = [];
+  const readBucket = (bucketId: BucketId, shard: number) =>
+    world.metadata.query('get-bucket', { bucketId }, shard);
+  // The outbox brings the creation to its end.
+  onCreated = async (bucketId, shard) => {
+    readings.push(() => readBucket(bucketId, shard));
     await world.metadata.execute('activate-name', { name, bucketId });
     return { kind: 'unknown' };
   };
-  expect(await create()).toBe('503 ServiceUnavailable');
-  onLock = undefined;
-  expect(await create()).toBe('409 BucketAlreadyOwnedByYou');
-  expect(await create()).toBe('409 BucketAlreadyOwnedByYou');
+  expect(await create({ ...lock, 'x-amz-acl': 'authenticated-read' })).toBe('503 ServiceUnavailable');
+  onCreated = undefined;
+  expect(await create(lock)).toBe('200');
+  const found = await Promise.all(readings.map((read) => read()));
+  expect(found).toMatchObject([{ bucket: { versioning: 'enabled', objectLock: {}, mayProtect: true } }]);
+  expect(found.flatMap(({ configs }) => Object.keys(configs))).toEqual(['versioning', 'acl', 'objectLock']);
+});
+
+test('a bucket that is made without a lock is not taken for locked', async () => {
+  const create = (headers: Record<string, string>) =>
+    send({ ...owner, endpoint: world.endpoint }, { method: 'PUT', path: '/plain', headers }).then(codeOf);
+  expect(await create({})).toBe('200');
+  expect(await create({ 'x-amz-bucket-object-lock-enabled': 'true' })).toBe('409 BucketAlreadyOwnedByYou');
 });

@@ -13,6 +13,7 @@ import {
   CONFIG_KINDS,
   type ConfigKind,
   type ConfigsOfBucket,
+  type CreationSettings,
 } from '../../types/bucket-config.ts';
 import type { BucketId } from '../../types/names.ts';
 import { type BucketRecord, bucketCodec, bucketConfigCodec } from '../../types/records/rows.ts';
@@ -24,6 +25,8 @@ import { bucketConfigRow, bucketRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { findBucket } from './buckets.ts';
 import { decodeDocument } from './decoded-documents.ts';
+
+const CREATION_KINDS = ['versioning', 'acl', 'objectLock'] as const satisfies (keyof CreationSettings)[];
 
 interface Change<Document> {
   bucket: BucketRecord;
@@ -142,6 +145,27 @@ function withDocument(
       : put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })),
   ];
   return { changed, puts };
+}
+
+/** A new bucket with its first settings, and their rows. They must fit to one another. */
+export function withSettings(
+  plain: BucketRecord,
+  { settings, nowMs }: { settings: CreationSettings; nowMs: number },
+): { bucket: BucketRecord; puts: RowPut[] } {
+  let bucket = plain;
+  const puts: RowPut[] = [];
+  // Versioning is before the lock, which needs it.
+  for (const kind of CREATION_KINDS) {
+    const document = settings[kind];
+    if (document === undefined) continue;
+    const rule = ruleOf(kind);
+    const because = rule.refusal?.({ bucket, before: undefined, document, nowMs });
+    assert(because === undefined, `the settings of a new bucket fit: ${because}`);
+    bucket = rule.applyTo?.(bucket, document) ?? bucket;
+    const row = bucketConfigRow(bucket.bucketId, kind);
+    puts.push(put(row, bucketConfigCodec.encode({ document, changedAtMs: nowMs })));
+  }
+  return { bucket, puts };
 }
 
 export const setBucketConfig = defineCommand<CommandOf<'set-bucket-config'>, OutcomeOf<'set-bucket-config'>>({

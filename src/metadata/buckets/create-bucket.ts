@@ -1,4 +1,5 @@
-// R41, in the bucket's home: the bucket by its id. Asking again gives the same bucket, unless it has been deleted.
+// R41, in the bucket's home: the bucket by its id, with the settings that it was asked with. Asking again gives the same bucket,
+// unless it has been deleted.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { dayOf } from '../../types/metered.ts';
@@ -8,6 +9,7 @@ import { COUNTER } from '../schema/counters.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, put, usageStateRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
+import { withSettings } from './bucket-config.ts';
 import { findBucket } from './buckets.ts';
 
 export const createBucket = defineCommand<CommandOf<'create-bucket'>, OutcomeOf<'create-bucket'>>({
@@ -17,14 +19,14 @@ export const createBucket = defineCommand<CommandOf<'create-bucket'>, OutcomeOf<
     findBucket(view, bucketId);
   },
 
-  decide({ bucketId, name, owner }, view, { nowMs }) {
+  decide({ bucketId, name, owner, settings = {} }, view, { nowMs }) {
     const before = findBucket(view, bucketId);
     if (before !== undefined) {
       return refuse(
         before.state === 'deleted' ? { kind: 'deleted-already' } : { kind: 'created', bucket: before },
       );
     }
-    const bucket: BucketRecord = {
+    const plain: BucketRecord = {
       bucketId,
       name,
       nameEpoch: 1,
@@ -34,10 +36,12 @@ export const createBucket = defineCommand<CommandOf<'create-bucket'>, OutcomeOf<
       cfgVersion: 1,
       versioning: 'unversioned',
     };
+    const { bucket, puts } = withSettings(plain, { settings, nowMs });
     return {
       outcome: { kind: 'created', bucket },
       puts: [
         put(bucketRow(bucketId), bucketCodec.encode(bucket)),
+        ...puts,
         put(
           usageStateRow(owner, bucketId),
           usageStateCodec.encode({ closedDay: dayOf(nowMs) - 1, sums: [] }),

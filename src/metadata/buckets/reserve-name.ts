@@ -26,7 +26,7 @@ export const reserveName = defineCommand<CommandOf<'reserve-name'>, Outcome>({
     view.row(accountRow(owner));
   },
 
-  decide({ name, owner }, view, context) {
+  decide({ name, owner, settings }, view, context) {
     const before = findName(view, name);
     if (before !== undefined) return refuse(answerOf(before, owner));
     const row = view.row(accountRow(owner));
@@ -37,7 +37,10 @@ export const reserveName = defineCommand<CommandOf<'reserve-name'>, Outcome>({
     const bucketId = toHex(context.random(8)) as BucketId;
     const homeShard = chooseHome(context);
     const record: NameRecord = { state: 'creating', bucketId, homeShard, owner, createdAtMs: context.nowMs };
-    const creation: OutboxRecord = { kind: 'create-bucket', homeShard, bucketId, name, owner };
+    const creation: OutboxRecord = {
+      ...{ kind: 'create-bucket', homeShard, bucketId, name, owner },
+      ...(settings && { settings }),
+    };
     return {
       outcome: { kind: 'reserved', bucketId, homeShard },
       puts: [

@@ -7,6 +7,7 @@ import {
 import { type Background, openBackground } from '../../../tests/support/metadata/metadata-workers.ts';
 import { createSilentShards, type SilentShards } from '../../../tests/support/metadata/silent-shards.ts';
 import type { Worker } from '../../ports/worker.ts';
+import type { CreationSettings } from '../../types/bucket-config.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BucketId, type BucketName, makeBlobId, makeLinkId, makeOutboxId } from '../../types/names.ts';
 import { outboxCodec } from '../../types/records/rows.ts';
@@ -28,19 +29,27 @@ describe('names whose gateway has gone', () => {
     await createAccount(world, OWNER);
   });
 
-  async function reserve(): Promise<{ bucketId: BucketId; homeShard: number }> {
-    const outcome = await world.execute('reserve-name', { name, owner: OWNER });
+  async function reserve(
+    settings: CreationSettings = {},
+  ): Promise<{ bucketId: BucketId; homeShard: number }> {
+    const outcome = await world.execute('reserve-name', { name, owner: OWNER, settings });
     if (outcome.kind !== 'reserved') throw new Error(outcome.kind);
     return outcome;
   }
   const find = async () => (await world.query('find-name', { name })).record;
 
-  test('R41: after reserving: the bucket is created and listed', async () => {
-    const { bucketId, homeShard } = await reserve();
+  test('R41: after reserving: the bucket is created with all that it was asked with, and listed', async () => {
+    const settings: CreationSettings = {
+      acl: { grants: [] },
+      versioning: { status: 'enabled' },
+      objectLock: {},
+    };
+    const { bucketId, homeShard } = await reserve(settings);
     await run('deliver');
     expect(await find()).toMatchObject({ state: 'active', bucketId });
-    const { bucket } = await world.query('get-bucket', { bucketId }, homeShard);
-    expect(bucket).toMatchObject({ state: 'open', name });
+    const { bucket, configs } = await world.query('get-bucket', { bucketId }, homeShard);
+    expect(bucket).toMatchObject({ state: 'open', name, versioning: 'enabled', objectLock: {} });
+    expect(configs).toEqual(settings);
     expect((await world.query('list-outbox', { limit: 9 })).items).toEqual([]);
   });
 

@@ -174,7 +174,9 @@ async function finishName(
   const system = { shard: SYSTEM_SHARD };
   if (record.kind === 'create-bucket') {
     const home = { shard: record.homeShard };
-    const bucket = doneValue(await metadata.execute(home, 'create-bucket', { bucketId, name, owner }));
+    const { settings } = record;
+    const command = { bucketId, name, owner, ...(settings && { settings }) };
+    const bucket = doneValue(await metadata.execute(home, 'create-bucket', command));
     if (bucket.kind === 'created') {
       doneValue(await metadata.execute(system, 'activate-name', { name, bucketId }));
       return;

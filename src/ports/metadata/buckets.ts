@@ -4,6 +4,7 @@ import type {
   ComplianceUnlock,
   ConfigKind,
   ConfigsOfBucket,
+  CreationSettings,
 } from '../../types/bucket-config.ts';
 import type { DeleteBlocker } from '../../types/delete-blocker.ts';
 import type {
@@ -49,9 +50,12 @@ export type ClosingOutcome =
   | { kind: 'gone' };
 
 export interface BucketCommands {
-  /** R41 first step: checks name and limit, writes the name as `creating`, and the outbox. */
+  /**
+   * R41 first step: checks name and limit, writes the name as `creating`, and the outbox, which makes the bucket with these
+   * settings if the gateway does not.
+   */
   'reserve-name': {
-    command: { name: BucketName; owner: AccountId };
+    command: { name: BucketName; owner: AccountId; settings?: CreationSettings };
     outcome:
       | { kind: 'reserved'; bucketId: BucketId; homeShard: number }
       | { kind: 'owned-already'; record: NameRecord }
@@ -96,8 +100,9 @@ export interface BucketCommands {
     command: { name: BucketName; bucketId: BucketId; owner: AccountId };
     outcome: { kind: 'forgotten' };
   };
+  /** R41 second step, with all settings in one entry. A bucket that is there is answered as it is, and keeps its settings. */
   'create-bucket': {
-    command: { bucketId: BucketId; name: BucketName; owner: AccountId };
+    command: { bucketId: BucketId; name: BucketName; owner: AccountId; settings?: CreationSettings };
     outcome: { kind: 'created'; bucket: BucketRecord } | { kind: 'deleted-already' };
   };
   /** Holds the bucket exclusively, so that no PUT slips in behind the emptiness check (R7, A15). */

@@ -1,6 +1,7 @@
 // The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/schema/keyspace.ts.
 import { defineRecord, type RecordCodec } from '../../base/record-codec.ts';
 import type { Grant } from '../acl.ts';
+import type { CreationSettings } from '../bucket-config.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { ETag } from '../etag.ts';
 import type { EventConsumer } from '../events.ts';
@@ -348,7 +349,15 @@ export const tokenCodec = defineRecord<TokenRecord>({ name: 'token', version: 1 
 /** Work that one shard sends to another (R21, R29, R41 to R43); sent until done, idempotent by content. */
 export type OutboxRecord =
   | { kind: 'release-link'; homeShard: number; blobId: BlobId; linkId: LinkId }
-  | { kind: 'create-bucket'; homeShard: number; bucketId: BucketId; name: BucketName; owner: AccountId }
+  | {
+      kind: 'create-bucket';
+      homeShard: number;
+      bucketId: BucketId;
+      name: BucketName;
+      owner: AccountId;
+      /** Absent: none. */
+      settings?: CreationSettings;
+    }
   | { kind: 'forget-name'; bucketId: BucketId; name: BucketName; owner: AccountId }
   | {
       kind: 'rename-bucket';

@@ -3,18 +3,18 @@
 import type { Steps } from '../../../base/async/steps.ts';
 import { childrenOf, textOf, type XmlElement } from '../../../base/xml/parse-xml.ts';
 import type { AccessPair } from '../../../policy/authorize.ts';
-import { type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
+import { type CommandOf, type OutcomeOf, SYSTEM_SHARD } from '../../../ports/metadata/port.ts';
 import type { Grant } from '../../../types/acl.ts';
+import type { CreationSettings } from '../../../types/bucket-config.ts';
 import { AppError } from '../../../types/errors.ts';
 import type { AccountId, BucketName } from '../../../types/names.ts';
-import type { NameRecord } from '../../../types/records/rows.ts';
+import type { BucketRecord, NameRecord } from '../../../types/records/rows.ts';
 import type { OperationContext } from '../context.ts';
 import { bucketArn, defineOperation } from '../operation.ts';
 import { ACL_HEADERS, isPrivate, parseAclHeaders } from '../request/acl-headers.ts';
 import { parseBoolean } from '../request/arguments.ts';
 import { resolveAcl } from '../sharing/resolve-acl.ts';
 import { readXmlBody } from '../xml/xml-body.ts';
-import type { BucketDocument } from './set-bucket-document.ts';
 
 const LOCK_HEADER = 'x-amz-bucket-object-lock-enabled';
 
@@ -64,7 +64,7 @@ export const createBucket = defineOperation({
   async run(context, { name, acl, hasLock }) {
     const owner = context.account().accountId;
     const grants = await resolveAcl(context, acl, { owner });
-    await createNamed(context, { name, owner, hasLock, documents: documentsOf({ grants, hasLock }) });
+    await createNamed(context, { name, owner, settings: settingsOf({ grants, hasLock }) });
     return { status: 200, headers: { Location: `/${name}` } };
   },
 });
@@ -77,35 +77,35 @@ function readConfiguration(root: XmlElement): { location: string | undefined } {
   return { location };
 }
 
-/** What the bucket has from its beginning, in an order in which each fits to those before it. */
-function documentsOf({
+/** What the bucket has from its beginning. undefined: nothing. */
+function settingsOf({
   grants,
   hasLock,
 }: {
   grants: Grant[] | undefined;
   hasLock: boolean;
-}): BucketDocument[] {
-  const documents: BucketDocument[] = [];
-  if (grants !== undefined) documents.push({ kind: 'acl', document: { grants } });
-  if (hasLock) {
-    documents.push({ kind: 'versioning', document: { status: 'enabled' } });
-    documents.push({ kind: 'objectLock', document: {} });
-  }
-  return documents;
+}): CreationSettings | undefined {
+  if (grants === undefined && !hasLock) return undefined;
+  return {
+    ...(grants && { acl: { grants } }),
+    ...(hasLock && { versioning: { status: 'enabled' }, objectLock: {} }),
+  };
 }
 
 async function createNamed(
-  context: OperationContext,
-  given: { name: BucketName; owner: AccountId; hasLock: boolean; documents: BucketDocument[] },
+  { metadata }: OperationContext,
+  given: { name: BucketName; owner: AccountId; settings: CreationSettings | undefined },
 ): Promise<void> {
-  const { name, owner, hasLock, documents } = given;
-  const system = { shard: SYSTEM_SHARD };
-  const outcome = await reserveName(context, { name, owner });
+  const { name, owner, settings } = given;
+  const hasLock = settings?.objectLock !== undefined;
+  const command = { name, owner, ...(settings && { settings }) };
+  const outcome = await reserveName(metadata, command);
   const fields = { BucketName: name };
   switch (outcome.kind) {
-    case 'owned-already':
-      if (hasLock) await requireLocked(context, { name, record: outcome.record });
+    case 'owned-already': {
+      if (hasLock) requireLocked(await findBucket(metadata, outcome.record), name);
       return;
+    }
     case 'taken':
       throw new AppError('BucketAlreadyExists', { fields });
     case 'in-progress':
@@ -116,46 +116,45 @@ async function createNamed(
       break;
   }
   const { bucketId, homeShard } = outcome;
-  // The bucket is there before its name is: a name that is open always leads somewhere.
-  await context.metadata.execute({ shard: homeShard }, 'create-bucket', { bucketId, name, owner });
-  for (const document of documents) {
-    const command = { bucketId, ...document };
-    const set = await context.metadata.execute({ shard: homeShard }, 'set-bucket-config', command);
-    // The outbox has opened the name meanwhile, and the bucket was deleted or configured otherwise.
-    if (set.value.kind !== 'changed') throw new AppError('OperationAborted', { fields });
-  }
-  const opened = await context.metadata.execute(system, 'activate-name', { name, bucketId });
+  // The bucket is there, with all its settings, before its name is: a name that is open always leads somewhere.
+  const created = await metadata.execute({ shard: homeShard }, 'create-bucket', { bucketId, ...command });
+  const opened = await metadata.execute({ shard: SYSTEM_SHARD }, 'activate-name', { name, bucketId });
   // Made and deleted by another request of the owner's meanwhile.
-  if (opened.value.kind === 'gone') throw new AppError('OperationAborted', { fields });
+  if (created.value.kind === 'deleted-already' || opened.value.kind === 'gone')
+    throw new AppError('OperationAborted', { fields });
+  if (hasLock) requireLocked(created.value.bucket, name);
 }
 
 /**
- * BucketAlreadyOwnedByYou unless the bucket has an object lock: whoever asks for one must not take it for locked. That may be
- * one that the outbox has opened after its gateway had stopped between the steps.
+ * BucketAlreadyOwnedByYou unless the bucket has an object lock: whoever asks for one must not take it for locked. Another
+ * request of the owner's may have made it without one.
  */
-async function requireLocked(
-  { metadata }: OperationContext,
-  { name, record: { bucketId, homeShard } }: { name: BucketName; record: NameRecord },
-): Promise<void> {
-  const { value } = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, kinds: [] });
-  if (value.bucket?.objectLock !== undefined) return;
+function requireLocked(bucket: BucketRecord | null, name: BucketName): void {
+  if (bucket?.objectLock !== undefined) return;
   throw new AppError('BucketAlreadyOwnedByYou', { fields: { BucketName: name } });
+}
+
+async function findBucket(
+  metadata: OperationContext['metadata'],
+  { bucketId, homeShard }: NameRecord,
+): Promise<BucketRecord | null> {
+  const { value } = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, kinds: [] });
+  return value.bucket;
 }
 
 /** A name whose bucket was deleted by a request that could not free it any more is freed first. */
 async function reserveName(
-  { metadata }: OperationContext,
-  command: { name: BucketName; owner: AccountId },
+  metadata: OperationContext['metadata'],
+  command: CommandOf<'reserve-name'>,
 ): Promise<OutcomeOf<'reserve-name'>> {
   const system = { shard: SYSTEM_SHARD };
   const { value } = await metadata.execute(system, 'reserve-name', command);
   if (value.kind !== 'owned-already') return value;
-  const { bucketId, homeShard } = value.record;
-  const found = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId, kinds: [] });
-  const state = found.value.bucket?.state;
+  const state = (await findBucket(metadata, value.record))?.state;
   // Whether it will be there in a moment is being decided (force_delete).
   if (state === 'closing') return { kind: 'in-progress' };
   if (state !== 'deleted') return value;
-  await metadata.execute(system, 'forget-name', { ...command, bucketId });
+  const { name, owner } = command;
+  await metadata.execute(system, 'forget-name', { name, owner, bucketId: value.record.bucketId });
   return (await metadata.execute(system, 'reserve-name', command)).value;
 }

@@ -8,7 +8,7 @@ import type { BucketName } from '../../../types/names.ts';
 import type { OperationContext } from '../context.ts';
 
 /** A document with its kind, as `set-bucket-config` takes it. */
-export type BucketDocument =
+type BucketDocument =
   CommandOf<'set-bucket-config'> extends infer C ? (C extends unknown ? Omit<C, 'bucketId'> : never) : never;
 
 /** NoSuchBucket when it is gone; InvalidBucketState, ServiceUnavailable, AccessDenied for what does not fit to what it is. */
