@@ -317,8 +317,8 @@ one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB 
   each of its addresses, in a round; of one address bodies that have begun go before those that have not.
 - Of those that have not begun as many wait as the share has places, bodyBufferWaitMaxMs at most; what comes then is refused at
   once.
-- What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; of a body
-  that is sent, up to 64 KiB.
+- What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; between two
+  chunks it keeps what names its pieces, where they are over 64. Of a body that is sent, up to 64 KiB are set aside.
 - A client has one piece of 256 KiB on its way to it; one that took its last within quickReadMs is given up to piecesGivenMax of
   them together, while less than half of the memory is in use.
 - When others wait, a reader whose client has taken nothing for bodyIdleMs keeps what it was given; the rest is fetched again when
@@ -354,7 +354,7 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 ## How listings share memory
 
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
-of bodies, an eighth of memory.bodyBuffer at most. So 6 pages of 1,000 keys are made at a time for one address; the others
+of bodies, an eighth of the thread's part of memory.bodyBuffer at most, also where it holds more. So 6 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
 So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
 (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts
