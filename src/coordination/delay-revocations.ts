@@ -1,8 +1,10 @@
-// Holds back the answers of commands that revoke rights until gateways know of the change (R46). It stands before the
-// metadata node's own handler, and treats calls to the system shard only.
+// Holds back the answers of commands that revoke rights until gateways know of the change (R46): for some seconds on the
+// metadata node, before its own handler, and for the rest, where a gateway cannot be reached, on the gateway that gave the
+// command. Calls to the system shard only.
 
+import type { ClockPort } from '../ports/clock.ts';
 import type { Revocation } from '../ports/metadata/accounts.ts';
-import type { QueryOf, ResultOf } from '../ports/metadata/port.ts';
+import type { MetadataPort, QueryOf, ResultOf } from '../ports/metadata/port.ts';
 import { SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { ShardCall, ShardCallHandler, ShardReply } from '../ports/shard-calls.ts';
 import type { RevocationWait } from './revocation-wait.ts';
@@ -38,8 +40,25 @@ export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait
       if (call.kind !== 'execute' || reply.kind !== 'done') return reply;
       const { revokedSeq } = reply.value as Revocation;
       if (revokedSeq === undefined) return reply;
-      await wait.untilApplied(revokedSeq);
-      return (await mayAnswer(call)) ? reply : { kind: 'unknown' };
+      const settlesInMs = await wait.untilApplied(revokedSeq);
+      if (!(await mayAnswer(call))) return { kind: 'unknown' };
+      if (settlesInMs <= 0) return reply;
+      return { ...reply, value: { ...(reply.value as object), settlesInMs } };
+    },
+  };
+}
+
+/** The metadata port of a gateway, whose commands are answered when nobody can use any more what they have revoked (I14). */
+export function awaitRevocations(metadata: MetadataPort, clock: Pick<ClockPort, 'sleep'>): MetadataPort {
+  return {
+    shardCount: metadata.shardCount,
+    query: (envelope, name, query) => metadata.query(envelope, name, query),
+    async execute(envelope, name, command) {
+      const reply = await metadata.execute(envelope, name, command);
+      if (envelope.shard !== SYSTEM_SHARD || reply.kind !== 'done') return reply;
+      const { settlesInMs } = reply.value as Revocation;
+      if (settlesInMs !== undefined) await clock.sleep(settlesInMs);
+      return reply;
     },
   };
 }

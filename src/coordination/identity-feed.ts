@@ -7,6 +7,7 @@ import type { IdentityFeed, IdentityPosition } from '../ports/identity-feed.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { LIMITS } from '../types/limits.ts';
+import { awaitRevocations } from './delay-revocations.ts';
 import { watchIdentityCommands } from './watch-identity-commands.ts';
 
 /** Questions that may be under way: the answer to an older one would no longer count. */
@@ -76,7 +77,7 @@ export function createIdentityFeed(deps: {
   }
 
   return {
-    metadata: watchIdentityCommands(metadata, notify),
+    metadata: awaitRevocations(watchIdentityCommands(metadata, notify), clock),
     isCurrent,
     listen: (onChange) => void listeners.push(onChange),
     async follow(signal) {

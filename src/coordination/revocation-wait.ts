@@ -1,7 +1,7 @@
 // When a command that revokes rights may be answered (R46): once every gateway that may use its cache has processed the
 // change, which the system shard's primary sees by the positions with which they ask; and after a bounded time in any case,
-// because a gateway that does not ask stops to trust its cache by itself (identity-feed.ts). In memory only: a primary that
-// has just opened knows no gateways, and waits for the bound.
+// with the time after which a gateway that does not ask has stopped to trust its cache by itself (identity-feed.ts). In memory
+// only: a primary that has just opened knows no gateways, and waits for the bound.
 
 import type { ClockPort } from '../ports/clock.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -11,8 +11,11 @@ export interface RevocationWait {
   hasAsked(gateway: string): void;
   /** Its question had a position in this history: it has processed all changes up to `seq`. */
   hasApplied(gateway: string, seq: number): void;
-  /** Resolves when the command whose change is `seq` may be answered. Call it as soon as the command is committed. */
-  untilApplied(seq: number): Promise<void>;
+  /**
+   * Resolves when every gateway has the change `seq`, or has stopped to use its cache, and after `revocationWaitMaxMs` at the
+   * latest: with the ms after which that is so. Call it as soon as the command is committed.
+   */
+  untilApplied(seq: number): Promise<number>;
 }
 
 interface TrackedGateway {
@@ -70,19 +73,22 @@ class Waits implements RevocationWait {
     this.#news = new AbortController();
   }
 
-  async untilApplied(seq: number): Promise<void> {
+  async untilApplied(seq: number): Promise<number> {
     this.#noticeEpoch();
     const begunMs = this.#beginning(seq);
     const endMs = begunMs + LIMITS.revocationWaitMaxMs;
     // Unknown gateways cannot be waited for one by one.
     const isBlind = begunMs - this.#knownSinceMs < LIMITS.gatewayTrackedMs;
+    // They have asked before this time for the last time.
+    const unknownStoppedMs = isBlind ? this.#knownSinceMs + LIMITS.gatewayTrackedMs : begunMs;
     // A gateway that asks for the first time from now on has nothing older in its cache. Gateways that are forgotten
     // meanwhile still count here.
     const waited = [...this.#gateways.values()];
     for (;;) {
       const nowMs = this.#clock.monotonicMs();
-      const untilMs = isBlind ? endMs : Math.min(endMs, stoppedBy(waited, seq));
-      if (untilMs <= nowMs) return;
+      const settledMs = Math.max(unknownStoppedMs, stoppedBy(waited, seq));
+      const untilMs = isBlind ? endMs : Math.min(endMs, settledMs);
+      if (untilMs <= nowMs) return Math.max(0, settledMs - nowMs);
       await this.#clock.sleep(untilMs - nowMs, this.#news.signal);
     }
   }

@@ -213,10 +213,6 @@ assert(
   LIMITS.identityServeMs * 1.05 < LIMITS.gatewayTrackedMs * 0.95,
   'a gateway that renews nothing any more has stopped to serve from its cache (R46)',
 );
-assert(
-  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
-  'a gateway that cannot be waited for stops in time (I14)',
-);
 assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealBlockBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');

@@ -426,9 +426,8 @@ export const LIMITS = {
   identityServeMs: 9 * SECOND,
   /** For how long a gateway that has asked is believed to serve from its cache. */
   gatewayTrackedMs: 10 * SECOND,
+  /** On the shard's primary; what is left of `gatewayTrackedMs` waits on the gateway that gave the command (I14). */
   revocationWaitMaxMs: 5 * SECOND,
-  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
-  revocationLagMaxMs: 5 * SECOND,
   /** A gateway with an older position must start again. */
   identityChangesKept: 1000,
   /** Gateways that a primary knows by name. */

@@ -23,6 +23,11 @@ import type { IdentityChange, IdentityPosition } from '../identity-feed.ts';
 export interface Revocation {
   /** R46: the number of its change of identities; answered once gateways have applied it. Absent: nothing was revoked. */
   revokedSeq?: number;
+  /**
+   * Some gateway could not be waited for by the shard's primary, which holds no answer for so long: it stops to use its cache
+   * within this time. Whoever gave the command answers its client after it.
+   */
+  settlesInMs?: number;
 }
 
 /** What happens to an access key of a user together with a change of identities. */
