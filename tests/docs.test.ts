@@ -318,7 +318,7 @@ one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB 
 - Of those that have not begun as many wait as the share has places, bodyBufferWaitMaxMs at most; what comes then is refused at
   once.
 - What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; between two
-  chunks it keeps what names its pieces, where they are over 64. Of a body that is sent, up to 64 KiB are set aside.
+  chunks it keeps what names its pieces, where they are over 64. Of a body that is sent, up to 64 KiB are set aside; one that goes with its metadata (storage.inlineBodyMax) as a whole, and it counts until its commit is decided.
 - A client has one piece of 256 KiB on its way to it; one that took its last within quickReadMs is given up to piecesGivenMax of
   them together, while less than half of the memory is in use.
 - When others wait, a reader whose client has taken nothing for bodyIdleMs keeps what it was given; the rest is fetched again when

@@ -34,16 +34,31 @@ export async function appendObject(
   after: { compactor: PieceCompactor; recent: RecentAppends },
   input: AppendObject,
 ): Promise<Written> {
-  const { calls, bucket, key, body } = input;
+  const { bucket, body } = input;
   const shard = bucket.homeShard;
-  const id = `${bucket.believed.bucketId}/${key}`;
-  let current = await findFirst(path, input, after.recent.get(id));
+  const id = idOf(input);
+  const current = await findFirst(path, input, after.recent.get(id));
   // An append that starts during this one, or after its failure, looks up the object itself.
   after.recent.delete(id);
-  let kek = path.keys.openKek(current.kek);
+  const kek = path.keys.openKek(current.kek);
   const storedAlgorithm = current.algorithm ?? declaredAlgorithm(body);
   const grownPieceBytesMax = Math.min(path.settings.inlineBodyBytesMax, LIMITS.grownPieceBytesMax);
-  const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm, grownPieceBytesMax });
+  const storing = { shard, kek, body, storedAlgorithm, grownPieceBytesMax };
+  return takeIn(path, input, storing, (written) =>
+    appendPiece(path, after, input, { written, found: current, kek }),
+  );
+}
+
+/** Commits the piece, to another object where that has replaced the one that was found. */
+async function appendPiece(
+  path: DataPath,
+  after: { compactor: PieceCompactor; recent: RecentAppends },
+  input: AppendObject,
+  { written, found, kek: first }: { written: WrittenBody; found: Grown; kek: Uint8Array },
+): Promise<Written> {
+  const { calls, bucket, key } = input;
+  let current = found;
+  let kek = first;
   let piece = pieceOf(written);
   let beginsAnew = false;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
@@ -60,7 +75,11 @@ export async function appendObject(
       if (value.mayFold) after.compactor.schedule({ calls, bucket, key, rule: COMPACT_APPENDED });
       const { checksum } = value;
       const kept = { ...renewed, wrapped: ownBytes(renewed.wrapped) };
-      after.recent.set(id, { kek: kept, algorithm: checksum?.algorithm, growingId: value.growingId });
+      after.recent.set(idOf(input), {
+        kek: kept,
+        algorithm: checksum?.algorithm,
+        growingId: value.growingId,
+      });
       return composedAnswer(value);
     }
     if (value.kind !== 'other-key') return refuse(written, value, key);
@@ -82,6 +101,10 @@ export async function appendObject(
   }
   await written.abandon();
   throw new AppError('ServiceUnavailable');
+}
+
+function idOf({ bucket, key }: AppendObject): string {
+  return `${bucket.believed.bucketId}/${key}`;
 }
 
 /** Attempts to find the object; after that the append is committed to whatever is there. */

@@ -37,6 +37,8 @@ export interface BodyLease {
   idle(): void;
   /** The client has sent or read; the body is at work. */
   busy(): void;
+  /** It takes no more: so much is held until it is closed, and it is no body at work any more. */
+  keep(sizeBytes: number): void;
   /** Releases everything. Safe to repeat. */
   close(): void;
 }
@@ -139,6 +141,7 @@ export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
         progress: () => ledger.progress(share),
         idle: () => ledger.idle(share),
         busy: () => ledger.busy(share),
+        keep: (sizeBytes) => ledger.keep(share, sizeBytes),
         close: () => ledger.close(share),
       };
     },
@@ -283,20 +286,33 @@ class BodyLedger {
     return this.#wait(share, takesBytes);
   }
 
+  keep(share: Share, sizeBytes: number): void {
+    if (share.isClosed) return;
+    this.#settle(share, sizeBytes);
+    this.#report();
+    this.#wake();
+  }
+
   close(share: Share): void {
     if (share.isClosed) return;
-    this.#reserve(share, 0);
-    this.#endGrant(share);
-    // Its grant is over: all of it counts.
-    this.#take(share, -share.heldBytes);
-    this.#heldBytes -= share.heldBytes;
-    share.heldBytes = 0;
+    this.#settle(share, 0);
     share.isClosed = true;
     this.#shares.delete(share);
-    if (share.hasBegun) this.#begun.giveBack(share.path, 1);
     if (share.waiter !== undefined) this.#refuse(share.waiter);
     this.#report();
     this.#wake();
+  }
+
+  #settle(share: Share, sizeBytes: number): void {
+    this.#reserve(share, 0);
+    this.#endGrant(share);
+    // Its grant is over: all of it counts.
+    this.#take(share, sizeBytes - share.heldBytes);
+    this.#heldBytes += sizeBytes - share.heldBytes;
+    share.heldBytes = sizeBytes;
+    share.besideBytes = 0;
+    if (share.hasBegun) this.#begun.giveBack(share.path, 1);
+    share.hasBegun = false;
   }
 
   #nowMs(): number {

@@ -133,22 +133,23 @@ async function compactOnce(
   const pieces = value.kind === 'found' ? piecesToCompact(value.version, rule) : undefined;
   if (value.kind !== 'found' || pieces === undefined) return 'nothing';
   const { version } = value;
-  const written = await writeCompacted(path, target, { version, range: pieces.range, signal });
-  const [newBlob] = written.births;
-  const outcome = await sendCommit(written, () =>
-    calls.execute({ shard }, 'fold-version', {
-      bucketId,
-      key,
-      kek: pieces.kek,
-      run: pieces.run,
-      birth: must(newBlob, 'pieces have bytes'),
-    }),
-  );
-  if (outcome.value.kind === 'folded')
-    return planCompaction(pieces.after, rule) === undefined ? 'done' : 'more';
-  if (outcome.value.kind !== 'exists') await written.abandon();
-  // Another writer was faster, and schedules what is left; or the bucket is being deleted.
-  return 'nothing';
+  return writeCompacted(path, target, { version, range: pieces.range, signal }, async (written) => {
+    const [newBlob] = written.births;
+    const outcome = await sendCommit(written, () =>
+      calls.execute({ shard }, 'fold-version', {
+        bucketId,
+        key,
+        kek: pieces.kek,
+        run: pieces.run,
+        birth: must(newBlob, 'pieces have bytes'),
+      }),
+    );
+    if (outcome.value.kind === 'folded')
+      return planCompaction(pieces.after, rule) === undefined ? 'done' : 'more';
+    if (outcome.value.kind !== 'exists') await written.abandon();
+    // Another writer was faster, and schedules what is left; or the bucket is being deleted.
+    return 'nothing';
+  });
 }
 
 interface PiecesToCompact {
@@ -187,11 +188,12 @@ function piecesToCompact(version: VersionRecord, rule: CompactionRule): PiecesTo
   };
 }
 
-async function writeCompacted(
+async function writeCompacted<T>(
   path: DataPath,
   { calls, bucket }: CompactionTarget,
   of: { version: VersionRecord; range: { offsetBytes: number; sizeBytes: number }; signal: AbortSignal },
-): Promise<WrittenBody> {
+  use: (written: WrittenBody) => Promise<T>,
+): Promise<T> {
   const { version, range, signal } = of;
   const { manifest, checksum } = version;
   const shard = bucket.homeShard;
@@ -208,7 +210,7 @@ async function writeCompacted(
     onEvicted: (error) => reading.abort(error),
   });
   const crcs = checksum !== undefined && isCrc(checksum.algorithm) ? [checksum.algorithm] : [];
-  return writeBody(path, {
+  const body = {
     tenant: INTERNAL_TENANT,
     stream,
     sizeBytes: range.sizeBytes,
@@ -218,5 +220,6 @@ async function writeCompacted(
     wanted: { hashes: [], crcs: [...new Set(['CRC32' as const, ...crcs])] },
     timeMs: await path.times.timeMs(calls, shard),
     signal: AbortSignal.any([signal, reading.signal]),
-  });
+  };
+  return writeBody(path, body, use);
 }

@@ -60,20 +60,18 @@ export interface WrittenBody extends BodyDigests {
 }
 
 /**
- * Rejects as the stream does, with IncompleteBody, SlowDown or InsufficientStorage. Nothing is left then, except on disks
- * that do not answer soon.
+ * The result of `use`, which commits what was written: so long its inline body counts in the memory for bodies, for a commit may
+ * wait for a locked key. Rejects as `use` and the stream do, with IncompleteBody, SlowDown or InsufficientStorage. Of a body
+ * that was not taken in nothing is left, except on disks that do not answer soon.
  */
-export async function writeBody(path: DataPath, body: BodyToWrite): Promise<WrittenBody> {
+export async function writeBody<T>(
+  path: DataPath,
+  body: BodyToWrite,
+  use: (written: WrittenBody) => Promise<T>,
+): Promise<T> {
   const writer = new BodyWriter(path, body);
   try {
-    for await (const buffer of writer.buffers()) {
-      const inFlight = writer.take(buffer);
-      if (inFlight !== undefined) await inFlight;
-    }
-    return await writer.finish();
-  } catch (error) {
-    await writer.abandon();
-    throw error;
+    return await use(await writer.takeIn());
   } finally {
     writer.close();
   }
@@ -154,14 +152,31 @@ class BodyWriter {
     return this.#sealing;
   }
 
+  async takeIn(): Promise<WrittenBody> {
+    try {
+      for await (const buffer of this.#receive()) {
+        const inFlight = this.#take(buffer);
+        if (inFlight !== undefined) await inFlight;
+      }
+      const written = await this.#finish();
+      this.#lease.keep(this.#inlineBody?.length ?? 0);
+      return written;
+    } catch (error) {
+      await this.abandon();
+      throw error;
+    } finally {
+      this.#end();
+    }
+  }
+
   /** The source's buffers, each requested when there is room for it. */
-  async *buffers(): AsyncGenerator<Buffer> {
+  async *#receive(): AsyncGenerator<Buffer> {
     try {
       for (;;) {
         // All bytes have arrived: do not wait for memory to read the end, which releases memory.
         const { sizeBytes } = this.#body;
         const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
-        const room = isWhole ? undefined : this.#lease.admit();
+        const room = isWhole ? undefined : this.#lease.admit(this.#bytesToReserve());
         if (room !== undefined) await room;
         this.#lease.idle();
         const next = await this.#source.next();
@@ -174,8 +189,17 @@ class BodyWriter {
     }
   }
 
+  /**
+   * What may become an inline body is let in as a whole, and never to its end by a grant: it holds its memory as long as the
+   * commit waits.
+   */
+  #bytesToReserve(): number | undefined {
+    if (this.#receivedBytes > 0 || !this.#isInline) return undefined;
+    return this.#body.sizeBytes ?? Math.max(this.#path.settings.inlineBodyBytesMax, LIMITS.chunkBytesMin);
+  }
+
   /** Takes over a buffer. Await the promise if there is one: enough chunks are in flight. */
-  take(buffer: Buffer): Promise<void> | undefined {
+  #take(buffer: Buffer): Promise<void> | undefined {
     this.#receivedBytes += buffer.length;
     if (this.#receivedBytes > this.#sizeBytes) throw new AppError('IncompleteBody');
     this.#lease.hold(buffer.length);
@@ -207,7 +231,7 @@ class BodyWriter {
     }
   }
 
-  async finish(): Promise<WrittenBody> {
+  async #finish(): Promise<WrittenBody> {
     const sizeBytes = this.#sizeBytes;
     if (this.#receivedBytes < sizeBytes) throw new AppError('IncompleteBody');
     this.#hasEnded = true;
@@ -358,11 +382,14 @@ class BodyWriter {
     }
   }
 
-  close(): void {
+  #end(): void {
     this.#body.signal.removeEventListener('abort', this.#onAbort);
     // The buffers are freed at once: many of them would wait for the garbage collector together.
     for (const buffer of this.#buffers.takeAll()) freeMemory(buffer);
     this.#sealing?.sealer.abandon();
+  }
+
+  close(): void {
     this.#lease.close();
   }
 

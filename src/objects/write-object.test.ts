@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { settleAll } from '../../tests/support/disks/replicated-world.ts';
 import { OWNER } from '../../tests/support/metadata/metadata-shards.ts';
 import { beginUpload } from '../../tests/support/objects/object-uploads.ts';
 import {
@@ -387,4 +388,35 @@ test('parts are bodies under the upload’s key', async () => {
   const late = world.store.putPart({ calls, bucket, upload, partNumber: 2, signal, body: sourceOf(body) });
   expect(await codeOf(late)).toBe('NoSuchUpload');
   expect(await world.chunkCount()).toBe(2);
+});
+
+test('inline bodies whose commits wait for a lock count in the memory for bodies, and leave room for other accounts', async () => {
+  const lock = Promise.withResolvers<void>();
+  let waiting = 0;
+  const intercept = (metadata: MetadataPort): MetadataPort => ({
+    ...metadata,
+    shardCount: metadata.shardCount,
+    query: (target, name, query) => metadata.query(target, name, query),
+    async execute(target, name, command) {
+      if (name === 'commit-version' && 'key' in command && command.key === 'locked') {
+        waiting++;
+        await lock.promise;
+      }
+      return metadata.execute(target, name, command);
+    },
+  });
+  const limit = 64 * INLINE_BYTES_MAX;
+  const world = await openObjectWorld({ intercept, bodyBufferBytes: limit });
+  const callsOf = (account: string) => ({ ...world.calls, tenant: { account, address: '192.0.2.1' } });
+  const body = randomBytes(INLINE_BYTES_MAX);
+  const crowd = Array.from({ length: 100 }, () => world.put('locked', body, { calls: callsOf('alice') }));
+  await settleAll();
+  expect(waiting).toBeGreaterThan(30);
+  expect(waiting * INLINE_BYTES_MAX).toBeLessThan((limit * LIMITS.addressShareWeight) / 5);
+  expect(world.heldBytes()).toBeGreaterThan(waiting * INLINE_BYTES_MAX);
+  const ofOthers = ['bob', 'carol'].map((account) => world.put('free', body, { calls: callsOf(account) }));
+  await Promise.all(ofOthers);
+  lock.resolve();
+  await Promise.all(crowd);
+  expect(world.heldBytes()).toBe(0);
 });

@@ -13,6 +13,7 @@ import { packOriginals } from '../types/originals.ts';
 import { checkWriteConditions } from '../types/preconditions.ts';
 import { overQuotaError } from '../types/quota.ts';
 import type { UploadRecord } from '../types/records/rows.ts';
+import type { WrappedKek } from '../types/version.ts';
 import type { DataPath } from './data-path.ts';
 import { checksumOf, declaredAlgorithm, md5Hex, sha256Hex, verifyDigests, wantedDigests } from './digests.ts';
 import { wasNotEvaluated } from './metadata-calls.ts';
@@ -21,14 +22,31 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 
 /** Writes a body as the next version of a key. */
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
-  const { calls, bucket, key, owner, headers, tags, acl, lock, body, conditions, event } = input;
+  const { bucket, key, body, conditions } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined && body.awaitsContinue) await refuseEarly(input, conditions);
   await requireRoom(input, { bucketId: bucket.believed.bucketId, key, sizeBytes: body.sizeBytes });
   const algorithm = declaredAlgorithm(body);
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
-  const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm: algorithm });
+  const storing = { shard, kek, body, storedAlgorithm: algorithm };
+  return takeIn(path, input, storing, (written) =>
+    commitPut(path, input, { written, kek, wrapped, algorithm }),
+  );
+}
 
+async function commitPut(
+  path: DataPath,
+  input: PutObject,
+  of: {
+    written: WrittenBody;
+    kek: Uint8Array;
+    wrapped: WrappedKek;
+    algorithm: ChecksumAlgorithm | undefined;
+  },
+): Promise<Written> {
+  const { calls, bucket, key, owner, headers, tags, acl, lock, conditions, event } = input;
+  const { written, kek, wrapped, algorithm } = of;
+  const shard = bucket.homeShard;
   const etag = md5Hex(written);
   const { sizeBytes } = written;
   const checksum = algorithm && {
@@ -103,8 +121,7 @@ export async function putPart(
   path: DataPath,
   input: PartTarget & { body: BodySource },
 ): Promise<WrittenPart> {
-  const { calls, bucket, upload, partNumber, body } = input;
-  const shard = bucket.homeShard;
+  const { bucket, upload, body } = input;
   await requireRoom(input, {
     bucketId: upload.bucketId,
     key: upload.key,
@@ -113,8 +130,16 @@ export async function putPart(
   });
   const algorithm = upload.checksum?.algorithm ?? declaredAlgorithm(body);
   const kek = path.keys.openKek(upload.kek, input.customerKey);
-  const written = await takeIn(path, input, { shard, kek, body, storedAlgorithm: algorithm });
+  const storing = { shard: bucket.homeShard, kek, body, storedAlgorithm: algorithm };
+  return takeIn(path, input, storing, (written) => commitPart(input, written, algorithm));
+}
 
+async function commitPart(
+  { calls, bucket, upload, partNumber }: PartTarget,
+  written: WrittenBody,
+  algorithm: ChecksumAlgorithm | undefined,
+): Promise<WrittenPart> {
+  const shard = bucket.homeShard;
   const etag = md5Hex(written);
   const checksum = algorithm && { algorithm, value: checksumOf(written, algorithm) };
   const { bucketId, key, uploadId } = upload;
@@ -167,8 +192,8 @@ export async function createUpload(
   return reply.value.upload;
 }
 
-/** Stores the body and verifies its digests, or leaves nothing and throws. */
-export async function takeIn(
+/** Stores the body and verifies its digests, or leaves nothing and throws; then the result of `use`, as writeBody has it. */
+export async function takeIn<T>(
   path: DataPath,
   input: Pick<PutObject, 'calls' | 'signal'>,
   options: {
@@ -178,12 +203,13 @@ export async function takeIn(
     storedAlgorithm: ChecksumAlgorithm | undefined;
     grownPieceBytesMax?: number;
   },
-): Promise<WrittenBody> {
+  use: (written: WrittenBody) => Promise<T>,
+): Promise<T> {
   const { shard, kek, body, storedAlgorithm, grownPieceBytesMax } = options;
   // What is sealed on another thread has its digests there as well.
   const isSealedElsewhere = (body.sizeBytes ?? 0) > LIMITS.codecInlineBytesMax;
   const signed = isSealedElsewhere ? body.deferSignatures?.() : undefined;
-  const written = await writeBody(path, {
+  const toWrite = {
     tenant: input.calls.tenant,
     stream: signed?.stream ?? body.stream,
     ...(signed && { pieces: signed.deferred }),
@@ -194,15 +220,17 @@ export async function takeIn(
     kek,
     ...(grownPieceBytesMax !== undefined && { grownPieceBytesMax }),
     signal: input.signal,
+  };
+  return writeBody(path, toWrite, async (written) => {
+    try {
+      // After the stream: only now the trailer is known.
+      verifyDigests(body, written);
+    } catch (error) {
+      await written.abandon();
+      throw error;
+    }
+    return use(written);
   });
-  try {
-    // After the stream: only now the trailer is known.
-    verifyDigests(body, written);
-    return written;
-  } catch (error) {
-    await written.abandon();
-    throw error;
-  }
 }
 
 /**
