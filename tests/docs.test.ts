@@ -354,7 +354,7 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 ## How listings share memory
 
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
-of bodies, an eighth of the thread's part of memory.bodyBuffer at most, also where it holds more. So 6 pages of 1,000 keys are made at a time for one address; the others
+of bodies, an eighth of the thread's part of memory.bodyBuffer at most, also where it holds more. So 7 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
 So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
 (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts

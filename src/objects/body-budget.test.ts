@@ -422,6 +422,23 @@ test('compositions of one account that end late leave room for bodies of another
   for (const lease of [holder, begun, ...compositions]) lease.close();
 });
 
+test('beside three greedy accounts another one is let in with what takes an eighth of the memory', () => {
+  const { budget } = setUp();
+  const piece = LIMITS.chunkBytesMin;
+  for (const account of ['a', 'b', 'c']) {
+    for (let address = 0; address < 8; address++) {
+      const tenant = { account, address: `192.0.2.${address}` };
+      const lease = budget.open({ tenant, needBytes: LIMIT, onEvicted() {} });
+      let room = lease.admit(piece);
+      for (; room === undefined; room = lease.admit(piece)) lease.hold(piece);
+      room.catch(() => {});
+    }
+  }
+  expect(budget.usedBytes()).toBeGreaterThan(LIMIT * 0.95);
+  const list = budget.open({ tenant: BOB, needBytes: LIMIT / 8, needsNoPlace: true, onEvicted() {} });
+  expect(list.admit(LIMIT / 8)).toBeUndefined();
+});
+
 test('bodies of one account that are admitted to the end of their chunk leave the room of others as it is', async () => {
   const { budget, open } = setUp();
   const chunk = LIMIT / 64;

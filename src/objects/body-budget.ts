@@ -76,10 +76,11 @@ const GRANTS_SHARE = 1 / 8;
  */
 const GRANTS_OF_KIND_SHARE = 1 / 2;
 /**
- * Of the limit, what the share must have room for where as much or more will be taken: for all of it there would be none beside
- * two greedy accounts, which leave a seventeenth; and were a byte enough, a crowd of those that take much would leave nothing.
+ * Of the limit, what the share must have room for where as much or more will be taken: were a byte enough, a crowd of those that
+ * take much would leave nothing. Accounts, and addresses of strangers, that hold nothing need room for a byte alone: n greedy
+ * accounts leave 1 / (1 + 8n).
  */
-const ROOM_SHARE = 1 / 18;
+const ROOM_SHARE = 1 / 64;
 
 interface Share extends BodyNeeds {
   path: SharePath;
@@ -333,9 +334,11 @@ class BodyLedger {
     share.reservedBytes = sizeBytes;
   }
 
-  #hasRoomFor({ path, hasBegun }: Share, takesBytes: number): boolean {
-    const bytes = Math.max(1, Math.min(takesBytes, Math.floor(this.#options.limitBytes * ROOM_SHARE)));
-    return this.#bytes.mayTake(path, bytes) && (hasBegun || this.#begun.mayTake(path, 1));
+  #hasRoomFor({ tenant, path, hasBegun }: Share, takesBytes: number): boolean {
+    const roomBytes = Math.min(takesBytes, Math.floor(this.#options.limitBytes * ROOM_SHARE));
+    const holdsNothing = this.#bytes.usedBy(tenant.account === undefined ? path : path.slice(0, 1)) === 0;
+    const mayTake = this.#bytes.mayTake(path, holdsNothing ? 1 : Math.max(1, roomBytes));
+    return mayTake && (hasBegun || this.#begun.mayTake(path, 1));
   }
 
   /** Whether it is the first among its tenant's waiting bodies. */

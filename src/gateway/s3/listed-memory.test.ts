@@ -12,7 +12,7 @@ import { OPERATIONS } from './registry.ts';
 
 const MiB = 1024 * 1024;
 /** Of one address, where each listing takes an eighth of the memory: its share has no room for more. */
-const AT_ONCE = 6;
+const AT_ONCE = 7;
 const CROWD = 300;
 
 let world: GatewayWorld | undefined;
