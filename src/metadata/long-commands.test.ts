@@ -242,20 +242,23 @@ test("a command on many rows takes turns of its bucket's owner, and one on few r
   expect(new Set(taken)).toEqual(new Set([OWNER]));
 });
 
-test("a step of a prefix's MOVE takes turns of its bucket's owner, and so does the look for its keys", async () => {
+test("a step of a prefix's MOVE takes turns of its bucket's owner, however few keys it has, and so does the look for its keys", async () => {
   const { world, taken } = await openCounted();
-  for (let at = 0; at < 40; at++) await world.put(`a/${at}`);
-  const { bucketId, jobId, owner, from, to } = await beginMove(world, { from: 'a/', to: 'b/' });
-  expect(taken).toEqual([]);
-  const begin = { leg: 0 };
-  const turn = { bucketId, owner: owner as AccountId };
-  const { keys } = await world.query('find-moves', { ...turn, from, to, cursor: begin, keysMax: 1000 });
-  expect([keys.length, new Set(taken)]).toEqual([40, new Set([OWNER])]);
-  taken.length = 0;
-  const step = { ...turn, jobId, driver: DRIVER, stepCount: 0, begin, from, to, keys };
-  expect(await world.execute('step-move', step)).toMatchObject({ kind: 'stepped' });
-  expect(taken.length).toBeGreaterThan(0);
-  expect(new Set(taken)).toEqual(new Set([OWNER]));
+  for (const count of [1, 40]) {
+    const [under, into] = [`a${count}/`, `b${count}/`];
+    for (let at = 0; at < count; at++) await world.put(`${under}${at}`);
+    const { bucketId, jobId, owner, from, to } = await beginMove(world, { from: under, to: into });
+    taken.length = 0;
+    const begin = { leg: 0 };
+    const turn = { bucketId, owner: owner as AccountId };
+    const { keys } = await world.query('find-moves', { ...turn, from, to, cursor: begin, keysMax: 1000 });
+    expect([keys.length, new Set(taken)]).toEqual([count, new Set([OWNER])]);
+    taken.length = 0;
+    const step = { ...turn, jobId, driver: DRIVER, stepCount: 0, begin, from, to, keys };
+    expect(await world.execute('step-move', step)).toMatchObject({ kind: 'stepped' });
+    expect(taken.length).toBeGreaterThan(0);
+    expect(new Set(taken)).toEqual(new Set([OWNER]));
+  }
 });
 
 test('a list of buckets takes turns of its account', async () => {

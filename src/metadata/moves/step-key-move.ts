@@ -47,6 +47,8 @@ export const stepKeyMove = defineCommand<Command, Outcome>({
   },
 
   ownerOf: ownerOfTurn,
+  // As steps of a prefix.
+  isLong: () => true,
 
   look(command, view) {
     const { bucketId, jobId, key, to, phase } = command;
