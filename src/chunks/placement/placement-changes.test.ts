@@ -11,6 +11,7 @@ import {
   clearPrevious,
   holdings,
   isPending,
+  leastSpread,
   movedCount,
   newDisks,
   retireDisks,
@@ -172,6 +173,15 @@ describe('leaving disks', () => {
       for (const id of order) map = leave(map, [id], undefined);
       expect(movedCount(full, map)).toBeLessThanOrEqual(PARTITIONS / 25);
     }
+  });
+
+  test.each([2, 3])('a disk that returns during a pending change crowds no node (of %i)', (copies) => {
+    const [first, , second] = placedDisks({ zones: copies, disksPerNode: 2 });
+    let map = makePlacement({ disks: placedDisks({ zones: copies, disksPerNode: 2 }), copies });
+    for (const disk of [first, second]) map = leave(map, [disk?.id ?? ''], 'absent');
+    map = leave(map, [first?.id ?? ''], undefined);
+    expect(leastSpread(map)).toEqual({ zones: copies, nodes: copies });
+    expect(holdings(map).get(first?.id ?? '')?.ownedCount).toBe(PARTITIONS / 2);
   });
 
   test('a disk that returns after others have joined gets no more than its share', () => {

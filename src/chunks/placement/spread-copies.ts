@@ -97,7 +97,12 @@ class CopySpreader {
       if (this.#hasStepEnded(PARTITION_COMPARISONS)) yield;
     }
     for (let partition = 0; partition < PARTITIONS; partition++) {
-      for (const disk of disksOf(returning(partition))) this.#giveBack(partition, disk);
+      for (const disk of disksOf(returning(partition))) {
+        if (this.#giveBack(partition, disk) || !isPinned(partition)) continue;
+        // As distinct as it should be is too much for one step; it is not to become less so.
+        this.#pin(partition);
+        this.#giveBack(partition, disk);
+      }
       if (isPinned(partition)) this.#pin(partition);
       if (this.#hasStepEnded(PARTITION_COMPARISONS)) yield;
     }
@@ -126,25 +131,28 @@ class CopySpreader {
       if (this.#fits(partition, disk)) this.#give(partition, disk, 'kept');
   }
 
-  /** Replaces the newest owner that can spare it; during a pending change, the newest one. */
-  #giveBack(partition: number, disk: Disk): void {
+  /**
+   * Replaces the newest owner that can spare it; during a pending change, the newest one. Never one without which the copies
+   * would be closer together: all of them could end on one node. Returns false where there is none.
+   */
+  #giveBack(partition: number, disk: Disk): boolean {
     const { owners } = this.#of(partition);
-    if (owners.includes(disk) || disk.partitions.size >= disk.most) return;
+    if (owners.includes(disk) || disk.partitions.size >= disk.most) return true;
     if (owners.length < this.#spread.copies) {
-      if (this.#options.isPinned(partition) || this.#fits(partition, disk))
-        this.#give(partition, disk, 'kept');
-      return;
+      if (!this.#fits(partition, disk)) return false;
+      this.#give(partition, disk, 'kept');
+      return true;
     }
     const newestFirst = this.#inOrderOfBefore(owners, partition).reverse();
-    const [newest] = newestFirst;
     const fitting = newestFirst.filter((owner) => this.#fits(partition, disk, owner));
     const gone = this.#options.isPinned(partition)
-      ? newest
+      ? fitting[0]
       : (fitting.find(({ partitions, least }) => partitions.size > least) ??
         fitting.sort((a, b) => lackOf(a) - lackOf(b))[0]);
-    if (gone === undefined) return;
+    if (gone === undefined) return false;
     this.#take(partition, gone);
     this.#give(partition, disk, 'kept');
+    return true;
   }
 
   /** All owners stay; the partition becomes as distinct as that allows. */
