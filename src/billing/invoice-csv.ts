@@ -1,4 +1,6 @@
 // Invoices as CSV (RFC 4180, UTF-8): a line for each, with the fields of extensions 1.6 by their names there, and its currency.
+import type { Steps } from '../base/async/steps.ts';
+import { utf8 } from '../base/bytes/bytes.ts';
 import { dateOf, daysOf } from '../types/months.ts';
 import { INVOICE_METRICS, type InvoiceRecord } from '../types/records/billing-records.ts';
 
@@ -28,12 +30,23 @@ const COLUMNS: readonly [string, (invoice: InvoiceRecord) => string][] = [
   ['totalStorage', ({ total }) => total],
 ];
 
-export function invoicesCsv(invoices: readonly InvoiceRecord[]): string {
-  const lines = [
-    COLUMNS.map(([name]) => name),
-    ...invoices.map((invoice) => COLUMNS.map(([, value]) => quoted(value(invoice)))),
-  ];
-  return lines.map((cells) => `${cells.join(',')}\r\n`).join('');
+/** Lines of one step. */
+const LINES_OF_STEP = 200;
+
+/** The file: of thousands of invoices it takes a tenth of a second. */
+export function* invoicesCsv(invoices: readonly InvoiceRecord[]): Steps<Uint8Array> {
+  const parts = [utf8(lineOf(COLUMNS.map(([name]) => name)))];
+  for (let at = 0; at < invoices.length; at += LINES_OF_STEP) {
+    const some = invoices.slice(at, at + LINES_OF_STEP);
+    const lines = some.map((invoice) => lineOf(COLUMNS.map(([, value]) => quoted(value(invoice)))));
+    parts.push(utf8(lines.join('')));
+    yield;
+  }
+  return Buffer.concat(parts);
+}
+
+function lineOf(cells: readonly string[]): string {
+  return `${cells.join(',')}\r\n`;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { finishAtOnce } from '../base/async/steps.ts';
 import type { AccountId } from '../types/names.ts';
 import type { InvoiceLine, InvoiceRecord } from '../types/records/billing-records.ts';
 import { invoicesCsv } from './invoice-csv.ts';
@@ -72,7 +73,8 @@ test('a statement lists the invoices of a control account, and its total is thei
 
 test('CSV has a line for each invoice, quotes what needs it, and no name is a formula', () => {
   const customer = { ...invoiceOf(12).customer, name: '=HYPERLINK("x"), "Ann"\r\n' };
-  const text = invoicesCsv([invoiceOf(12, { customer }), invoiceOf(13)]);
+  const csvOf = (...invoices: InvoiceRecord[]) => Buffer.from(finishAtOnce(invoicesCsv(invoices))).toString();
+  const text = csvOf(invoiceOf(12, { customer }), invoiceOf(13));
   const [head = '', ...rest] = text.split('\r\n');
   expect(head.split(',')).toEqual([
     'id',
@@ -101,7 +103,7 @@ test('CSV has a line for each invoice, quotes what needs it, and no name is a fo
     `12,12,3,12,"'=HYPERLINK(""x""), ""Ann""\r\n",ann@example.com,000000000012,2,Northwind,`,
   );
   const nameOf = (name: string) =>
-    invoicesCsv([invoiceOf(12, { customer: { ...customer, name } })])
+    csvOf(invoiceOf(12, { customer: { ...customer, name } }))
       .split('\r\n')[1]
       ?.split(',')[4];
   expect(nameOf('A;=1+1;b')).toBe("A;'=1+1;b");
@@ -109,4 +111,17 @@ test('CSV has a line for each invoice, quotes what needs it, and no name is a fo
   expect(nameOf('Ann-Marie + Bo = 2; @home')).toBe('Ann-Marie + Bo = 2; @home');
   expect(rest.at(-2)).toContain('2026-04-01,2026-04-30,USD,28160,0.00019499,5.49083333,0,0.04,0,');
   expect(text.endsWith(',1234.56\r\n')).toBe(true);
+});
+
+test('CSV of many invoices is written some lines at a time', () => {
+  const count = 20_000;
+  const steps = invoicesCsv(Array.from({ length: count }, (_, at) => invoiceOf(at)));
+  let stepCount = 0;
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) stepCount++;
+  const lines = Buffer.from(step.value).toString().split('\r\n');
+  expect(lines.slice(1, -1).map((line) => Number.parseInt(line, 10))).toEqual(
+    Array.from({ length: count }, (_, at) => at),
+  );
+  expect(stepCount).toBeGreaterThanOrEqual(count / 200);
 });

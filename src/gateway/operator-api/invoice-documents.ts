@@ -1,6 +1,8 @@
 // Invoices as files, for operators: one, those of a control account and month, or those of a month.
 import type { Invoice, InvoiceBook, InvoiceFilter } from '../../accounts/invoice-book.ts';
 import { noSuch } from '../../accounts/tenancy-rules.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
+import { finishInTurns } from '../../base/async/steps.ts';
 import { invoicesCsv } from '../../billing/invoice-csv.ts';
 import { invoiceSheet, statementSheet } from '../../billing/invoice-sheet.ts';
 import type { PagePort } from '../../ports/pages.ts';
@@ -32,8 +34,8 @@ export async function invoiceDocument(
   const isList = filter.id === undefined && filter.controlInvoiceId === undefined;
   if (first === undefined && !(isList && format === 'csv')) throw noSuch('invoice');
   if (format === 'csv') {
-    const text = invoicesCsv(found);
-    return { fileName: `${nameOf(filter)}.csv`, contentType: 'text/csv', bytes: Buffer.from(text, 'utf8') };
+    const bytes = await finishInTurns(invoicesCsv(found), nextTurn);
+    return { fileName: `${nameOf(filter)}.csv`, contentType: 'text/csv', bytes };
   }
   if (filter.id === undefined && new Set(found.map(({ controlInvoiceId }) => controlInvoiceId)).size > 1) {
     const problem = 'name an invoice or a control invoice: several are printed as CSV alone';
