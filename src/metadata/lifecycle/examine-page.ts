@@ -47,8 +47,6 @@ export interface ExaminedPage {
   found: FoundItem[];
   examinedCount: number;
   keptCount: number;
-  /** What is due and kept, where that is asked for (PageBounds). */
-  kept: FoundItem[];
   /** Infinity: never. */
   laterMs: number;
   next?: LifecyclePlace;
@@ -57,8 +55,8 @@ export interface ExaminedPage {
 export interface PageBounds {
   rowsMax: number;
   itemsMax: number;
-  /** What is kept is named, too. */
-  withKept?: true;
+  /** Is told of what is due and kept. Of that a page may have any number of bytes, so it keeps none of it. */
+  onKept?(item: FoundItem): void;
 }
 
 /** Read on another thread at once, and judged between two turns of the process: less of them where there are many rules. */
@@ -81,7 +79,7 @@ export async function examinePage(
   const stages = judge.stages();
   const at = from === undefined ? 0 : stages.findIndex(({ stage }) => stage === from.stage);
   const under = stages[at];
-  if (under === undefined) return { found: [], examinedCount: 0, keptCount: 0, kept: [], laterMs: Infinity };
+  if (under === undefined) return { found: [], examinedCount: 0, keptCount: 0, laterMs: Infinity };
   const { stage, prefixes } = under;
   const place = from ?? { stage };
   const walk = new PageWalk(state, judge, stage, bounds);
@@ -96,7 +94,7 @@ interface Range {
 }
 
 class PageWalk {
-  readonly page: ExaminedPage = { found: [], examinedCount: 0, keptCount: 0, kept: [], laterMs: Infinity };
+  readonly page: ExaminedPage = { found: [], examinedCount: 0, keptCount: 0, laterMs: Infinity };
   readonly #state: StateReader;
   readonly #whole: LifecycleJudge;
   /** For the keys of one prefix. */
@@ -302,7 +300,7 @@ class PageWalk {
     const itemOf = (named: LifecycleAction) => ({ ...item(named), ...(ruleId !== undefined && { ruleId }) });
     if (isKept) this.page.keptCount++;
     this.#later(laterMs);
-    if (this.#bounds.withKept && keptFrom !== undefined) this.page.kept.push(itemOf(keptFrom));
+    if (keptFrom !== undefined) this.#bounds.onKept?.(itemOf(keptFrom));
     if (action === undefined) return;
     const found = itemOf(action);
     this.page.found.push(found);

@@ -119,29 +119,33 @@ export function previewLifecycle(
       const bucket = row && bucketCodec.decode(row);
       if (bucket === undefined) return { examinedCount: 0, sums: [], first: [] };
       const options = { rules, bucket, deleteRules, nowMs, readAtMs, dayMs, ofRulesOnly: true };
-      const bounds = { rowsMax, itemsMax: rowsMax, withKept: true as const };
+      const kept = sumPreviewed({ isKept: true, firstMax });
+      const bounds = { rowsMax, itemsMax: rowsMax, onKept: kept.add };
       const page = await examinePage(state, new LifecycleJudge(options), from, bounds);
-      const { examinedCount, found, kept, next } = page;
-      const first = [
-        ...found.slice(0, firstMax).map((item) => previewed(item, false)),
-        ...kept.slice(0, firstMax).map((item) => previewed(item, true)),
-      ];
-      const sums = [...sumsOf(found, false), ...sumsOf(kept, true)];
+      const { examinedCount, found, next } = page;
+      const due = sumPreviewed({ isKept: false, firstMax });
+      for (const item of found) due.add(item);
+      const first = [...due.first, ...kept.first];
+      const sums = [...due.sums.values(), ...kept.sums.values()];
       return { examinedCount, sums, first, ...(next && { next }) };
     },
   };
 }
 
-function sumsOf(items: readonly FoundItem[], isKept: boolean): PreviewedSum[] {
+/** The sums of items, and the first of them; nothing else of an item is kept. */
+function sumPreviewed({ isKept, firstMax }: { isKept: boolean; firstMax: number }) {
   const sums = new Map<string, PreviewedSum>();
-  for (const { ruleId = '', action, sizeBytes } of items) {
+  const first: PreviewedItem[] = [];
+  const add = (item: FoundItem) => {
+    const { ruleId = '', action, sizeBytes } = item;
     const name = `${action} ${ruleId}`;
     const sum = sums.get(name) ?? { ruleId, action, isKept, count: 0, sizeBytes: 0 };
     sum.count++;
     sum.sizeBytes += sizeBytes;
     sums.set(name, sum);
-  }
-  return [...sums.values()];
+    if (first.length < firstMax) first.push(previewed(item, isKept));
+  };
+  return { sums, first, add };
 }
 
 function previewed(

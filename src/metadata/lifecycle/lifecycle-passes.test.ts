@@ -424,3 +424,19 @@ test('a preview counts what the rules would do, now or later, page by page, and 
   expect(later[1]?.first).toHaveLength(1);
   expect(await world.versions()).toHaveLength(4);
 });
+
+test('of what is due and kept a preview has the sum and the first ones', async () => {
+  await world.createBucket('enabled');
+  await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'objectLock', document: {} });
+  const untilMs = world.clock.wallMs() + 20 * DAY;
+  for (const key of ['a', 'a', 'b', 'b', 'c', 'c'])
+    await world.put(key, { version: { protection: { retention: { mode: 'COMPLIANCE', untilMs } } } });
+  const rules = rulesFrom([{ noncurrentExpiration: { days: 1 } }]);
+  world.clock.advance(DAY);
+  const atMs = world.clock.wallMs() + 9 * DAY;
+  const query = { bucketId: BUCKET, rules, dayMs: DAY, atMs, rowsMax: 10, firstMax: 1 };
+  expect(await world.query('preview-lifecycle', query)).toMatchObject({
+    sums: [{ isKept: true, count: 3, sizeBytes: 30 }],
+    first: [{ key: 'a', isKept: true }],
+  });
+});
