@@ -20,6 +20,8 @@ const WALKED_MIN = 10;
 
 /** Accounts and days of one question to a shard. */
 const SUMMED = 50;
+/** Records that one question reads, about. An account may have millions, and each question is to be answered in time. */
+const SUMMED_RECORDS = 2000;
 
 export interface DayRange {
   /** Both inclusive. */
@@ -116,18 +118,32 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
     }
   }
 
-  async function sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]> {
-    const found = new Map<string, UsageDay>();
-    const ask = async (shard: number, some: typeof of) =>
-      requireDone(await metadata.query({ shard }, 'sum-usages', { of: some })).days;
-    for (let at = 0; at < of.length; at += SUMMED) {
-      const some = of.slice(at, at + SUMMED);
-      const pages = await Promise.all(shards.map((shard) => ask(shard, some)));
-      for (const { accountId, day, figures } of pages.flat()) {
+  /** Adds what a shard has, page by page: a day that goes over pages is in each of them. */
+  async function addSums(
+    found: Map<string, UsageDay>,
+    shard: number,
+    of: QueryOf<'sum-usages'>['of'],
+  ): Promise<void> {
+    for (let rest = of; rest[0] !== undefined; ) {
+      const query = { of: rest, rowsMax: SUMMED_RECORDS };
+      const page: ResultOf<'sum-usages'> = requireDone(await metadata.query({ shard }, 'sum-usages', query));
+      await turns.take(turnOf(rest[0].accountId));
+      for (const { accountId, day, figures } of page.days) {
         const id = `${accountId} ${day}`;
         const before = found.get(id) ?? { ...METERED_NOTHING, day, accountId, isClosed: true };
         found.set(id, { ...before, ...addFigures(before, figuresIn(figures)) });
       }
+      if (page.next === undefined) return;
+      const { summedCount, after } = page.next;
+      rest = rest.slice(summedCount).map((one, at) => (at === 0 ? { ...one, after } : one));
+    }
+  }
+
+  async function sums(of: readonly (DayRange & { accountId: AccountId })[]): Promise<UsageDay[]> {
+    const found = new Map<string, UsageDay>();
+    for (let at = 0; at < of.length; at += SUMMED) {
+      const some = of.slice(at, at + SUMMED);
+      await Promise.all(shards.map((shard) => addSums(found, shard, some)));
     }
     return [...found.values()];
   }
@@ -152,11 +168,23 @@ export function createUsages(metadata: MetadataPort, clock: Pick<ClockPort, 'sle
     },
     async countByBucket(accountId, range) {
       const total = new Map<number, number>();
-      const query = { accountId, ...range };
-      const ask = async (shard: number) =>
-        requireDone(await metadata.query({ shard }, 'count-usages', query)).counts;
-      for (const counts of await Promise.all(shards.map(ask)))
-        for (const [day, count] of counts) total.set(day, (total.get(day) ?? 0) + count);
+      const add = async (shard: number) => {
+        let after: UsagePlace | undefined;
+        do {
+          const query = {
+            accountId,
+            ...range,
+            rowsMax: SUMMED_RECORDS,
+            ...(after !== undefined && { after }),
+          };
+          const page: ResultOf<'count-usages'> = requireDone(
+            await metadata.query({ shard }, 'count-usages', query),
+          );
+          for (const [day, count] of page.counts) total.set(day, (total.get(day) ?? 0) + count);
+          after = page.next;
+        } while (after !== undefined);
+      };
+      await Promise.all(shards.map(add));
       return total;
     },
     sums,

@@ -2,6 +2,7 @@
 import { concatBytes } from '../../base/bytes/bytes.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { UsagePlace } from '../../ports/metadata/usage.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { add, isAccountTraffic } from '../../types/metered.ts';
 import type { AccountId, BucketId } from '../../types/names.ts';
@@ -14,37 +15,73 @@ import { readUsageRecordKey, readUsageStateKey } from './usage-rows.ts';
 const ROWS = 500;
 
 export const sumUsages: QuerySpec<QueryOf<'sum-usages'>, ResultOf<'sum-usages'>> = {
-  async run({ of }, state) {
+  async run({ of, rowsMax = Number.POSITIVE_INFINITY }, state) {
     const days: ResultOf<'sum-usages'>['days'] = [];
-    for (const { accountId, fromDay, toDay } of of) {
+    let leftCount = rowsMax;
+    for (const [summedCount, asked] of of.entries()) {
+      const { accountId } = asked;
       const sums = new Map<number, number[]>();
-      for await (const { day, value } of recordsOf(state, accountId, { fromDay, toDay }))
-        addTo(sums, day, usageRecordCodec.decode(value).figures);
+      let after: UsagePlace | undefined;
+      for await (const rows of recordsOf(state, asked)) {
+        for (const { day, value } of rows) addTo(sums, day, usageRecordCodec.decode(value).figures);
+        leftCount -= rows.length;
+        after = leftCount > 0 ? undefined : placeOf(rows);
+        if (after !== undefined) break;
+      }
       for (const [day, figures] of sums) days.push({ accountId, day, figures });
+      if (after !== undefined) return { days, next: { summedCount, after } };
     }
     return { days };
   },
 };
 
 export const countUsages: QuerySpec<QueryOf<'count-usages'>, ResultOf<'count-usages'>> = {
-  async run({ accountId, fromDay, toDay }, state) {
+  async run({ rowsMax = Number.POSITIVE_INFINITY, ...asked }, state) {
+    const { accountId } = asked;
     const counts = new Map<number, number>();
-    for await (const { day, bucketId } of recordsOf(state, accountId, { fromDay, toDay }))
-      if (!isAccountTraffic({ accountId, bucketId })) counts.set(day, (counts.get(day) ?? 0) + 1);
+    let leftCount = rowsMax;
+    for await (const rows of recordsOf(state, asked)) {
+      for (const { day, bucketId } of rows)
+        if (!isAccountTraffic({ accountId, bucketId })) counts.set(day, (counts.get(day) ?? 0) + 1);
+      leftCount -= rows.length;
+      const after = leftCount > 0 ? undefined : placeOf(rows);
+      if (after !== undefined) return { counts: [...counts], next: after };
+    }
     return { counts: [...counts] };
   },
 };
 
+interface StoredRecord {
+  day: number;
+  bucketId: BucketId;
+  value: Uint8Array;
+}
+
+/** Where it goes on behind them. */
+function placeOf(rows: readonly StoredRecord[]): UsagePlace | undefined {
+  const last = rows.at(-1);
+  return last && { day: last.day, bucketId: last.bucketId };
+}
+
+/** Page by page. */
 async function* recordsOf(
   state: StateReader,
-  accountId: AccountId,
-  { fromDay, toDay }: { fromDay: number; toDay: number },
-): AsyncGenerator<{ day: number; bucketId: BucketId; value: Uint8Array }, void> {
+  {
+    accountId,
+    fromDay,
+    toDay,
+    after,
+  }: { accountId: AccountId; fromDay: number; toDay: number; after?: UsagePlace },
+): AsyncGenerator<StoredRecord[], void> {
   const account = u48(Number(accountId));
   const lt = concatBytes(account, u48(toDay + 1));
-  for (let gte = concatBytes(account, u48(fromDay)); ; ) {
+  const begin =
+    after === undefined
+      ? concatBytes(account, u48(fromDay))
+      : behind(usageRecordRow({ accountId, bucketId: after.bucketId }, after.day).key);
+  for (let gte = begin; ; ) {
     const rows = await state.range({ table: TABLES.usageRecords, gte, lt, limit: ROWS });
-    for (const { key, value } of rows) yield { ...readUsageRecordKey(key), value };
+    yield rows.map(({ key, value }) => ({ ...readUsageRecordKey(key), value }));
     const last = rows.at(-1);
     if (last === undefined || rows.length < ROWS) return;
     gte = behind(last.key);

@@ -95,15 +95,25 @@ export interface UsageQueries {
     };
     result: { days: BucketDay[]; next?: UsagePlace };
   };
-  /** Records of accounts, summed over their buckets. Days without any are left out. The caller bounds how many it asks for. */
+  /**
+   * Records of accounts, summed over their buckets. Days without any are left out. The caller bounds how many it asks for. With
+   * `rowsMax` about so many records are read, and a day may go on in the next page.
+   */
   'sum-usages': {
-    query: { of: readonly { accountId: AccountId; fromDay: number; toDay: number }[] };
-    result: { days: { accountId: AccountId; day: number; figures: number[] }[] };
+    query: {
+      of: readonly { accountId: AccountId; fromDay: number; toDay: number; after?: UsagePlace }[];
+      rowsMax?: number;
+    };
+    result: {
+      days: { accountId: AccountId; day: number; figures: number[] }[];
+      /** So many of `of` are summed to their end; of the next one all up to this place. */
+      next?: { summedCount: number; after: UsagePlace };
+    };
   };
-  /** How many records an account has of each day. */
+  /** How many records an account has of each day. With `rowsMax` as of sums. */
   'count-usages': {
-    query: { accountId: AccountId; fromDay: number; toDay: number };
-    result: { counts: [day: number, count: number][] };
+    query: { accountId: AccountId; fromDay: number; toDay: number; after?: UsagePlace; rowsMax?: number };
+    result: { counts: [day: number, count: number][]; next?: UsagePlace };
   };
   /** The records of a closed day, summed by account, some buckets at a time. Of those that have records still. */
   'sum-day': {
