@@ -32,7 +32,7 @@ async function start(nodes: string[]): Promise<void> {
         nodeId,
         role: 'metadata',
         address: `${nodeId}:1`,
-        zone: nodeId,
+        zone: nodeId.toLowerCase(),
         version: '0',
         disks: [{ diskId: `database of ${nodeId}`, capacityBytes: 0 }],
       })),
@@ -81,6 +81,12 @@ test('a removed node is replaced, and stays out when it returns', async () => {
   expect((await wanted()).voters).toEqual(['abd']);
   await say();
   expect((await wanted()).voters.some((names) => names.includes('c'))).toBe(true);
+});
+
+test('nobody is put into the zone of a voter that is away', async () => {
+  there = ['a', 'B', 'c', 'd'];
+  await say({ nodeId: 'c', leave: 'draining' });
+  expect((await wanted()).voters).toEqual(['abd']);
 });
 
 test('a draining node leads nothing; with too few others nothing changes', async () => {

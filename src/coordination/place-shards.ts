@@ -14,7 +14,7 @@ import type {
 } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { type HeldJob, holdJob } from './hold-job.ts';
-import { type PlannedNode, planShards } from './plan-shards.ts';
+import { type NodeZones, type PlannedNode, planShards } from './plan-shards.ts';
 import { countUnsettled, type UnsettledShards } from './unsettled-shards.ts';
 
 const LOOK_EVERY_MS = 2000;
@@ -70,16 +70,38 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
   const leaving = new Set(leavingNodes.nodes.map(({ nodeId }) => nodeId));
   const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
   const records = registered.flatMap((found) => (found === undefined ? [] : [found.record]));
+  const zones = knownZones(records, deps.members());
   deps.onLook?.({
     leavingVoters: countLeaving(leavingNodes.nodes, records),
-    unsettled: countUnsettled(records, { shardCount, replicaCount }),
+    unsettled: countUnsettled(records, {
+      ...{ shardCount, replicaCount, zones },
+      staying: staying.map(({ ref }) => ref.nodeId),
+    }),
     lackingNodeCount: Math.max(0, replicaCount - staying.length),
   });
   // Never fewer voters than the cluster was made for: acknowledged data would be on too few disks.
   if (staying.length < replicaCount) return;
   const present = registered.map((found) => found && presentOf(found.record));
-  const wishes = planShards(present, { nodes, replicaCount, leaving });
-  for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
+  const wishes = planShards(present, { nodes, zones, replicaCount, leaving });
+  for (const [shard, wanted] of wishes.entries())
+    await wish(deps, shard, registered[shard], withZones(wanted, zones));
+}
+
+/** Of metadata nodes: those that are away have the zone that they were last in. */
+export function knownZones(
+  records: readonly (ShardRecord | undefined)[],
+  members: readonly Member[],
+): NodeZones {
+  const earlier = records.flatMap((record) => Object.entries(record?.wanted?.zones ?? {}));
+  return new Map([...earlier, ...nodesOf(members).map(({ ref, zone }) => [ref.nodeId, zone] as const)]);
+}
+
+function withZones(wanted: WantedShard, zones: NodeZones): WantedShard {
+  const known = wanted.voters.flatMap(({ nodeId }) => {
+    const zone = zones.get(nodeId);
+    return zone === undefined ? [] : [[nodeId, zone] as const];
+  });
+  return { ...wanted, zones: Object.fromEntries(known) };
 }
 
 /** By node, the number of shards that need it, as a present or previous voter (R14). Nodes that are not needed are absent. */

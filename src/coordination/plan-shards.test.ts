@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { WantedShard } from '../ports/shard-registry.ts';
-import { type PlannedNode, type PresentShard, planShards } from './plan-shards.ts';
+import { type NodeZones, type PlannedNode, type PresentShard, planShards } from './plan-shards.ts';
 
 const nodes = (count: number, zoneCount = count): PlannedNode[] =>
   Array.from({ length: count }, (_, index) => ({
@@ -9,14 +9,19 @@ const nodes = (count: number, zoneCount = count): PlannedNode[] =>
     zone: `z${index % zoneCount}`,
   }));
 
-/** Three voters for each shard; `leaving`: indexes of nodes. */
+const zonesOf = (known: readonly PlannedNode[]): NodeZones =>
+  new Map(known.map(({ ref, zone }) => [ref.nodeId, zone]));
+
+/** Three voters for each shard; `leaving`: indexes of nodes; `known`: those whose zones are known. */
 const planOf = (
   shards: readonly (PresentShard | undefined)[],
   there: readonly PlannedNode[],
   leaving: readonly number[] = [],
+  known: readonly PlannedNode[] = there,
 ): WantedShard[] =>
   planShards(shards, {
     nodes: there,
+    zones: zonesOf(known),
     replicaCount: 3,
     leaving: new Set(leaving.map((number) => `n${number}`)),
   });
@@ -81,6 +86,29 @@ test('puts voters into distinct zones as far as there are zones', () => {
   const wishes = planOf(Array(30).fill(undefined), nodes(6, 3));
   const zoneOf = (id: string) => Number(id.slice(1)) % 3;
   expect(wishes.every((wish) => new Set(voterIds(wish).map(zoneOf)).size === 3)).toBe(true);
+});
+
+describe('two nodes of one zone, and three of others', () => {
+  const all = nodes(5).map((node, at) => (at === 3 ? { ...node, zone: 'z1' } : node));
+  const zoneCounts = (wishes: readonly WantedShard[]) =>
+    wishes.map(({ voters }) => new Set(voters.map(({ nodeId }) => zonesOf(all).get(nodeId))).size);
+  const without = (number: number) => all.filter((_, at) => at !== number);
+  const first = planOf(Array(64).fill(undefined), all);
+
+  test('a voter that is replaced gets no place beside one that is away', () => {
+    const after = planOf(present(first), without(1), [2], all);
+    expect(after.flatMap(voterIds)).not.toContain('r2');
+    expect(zoneCounts(after)).toEqual(Array(64).fill(3));
+  });
+
+  test('voters that have come together are parted when all are there, one of each shard', () => {
+    const crowded = planOf(present(first), without(1), [2]);
+    expect(zoneCounts(crowded)).toContain(2);
+    expect(planOf(present(crowded), without(1), [2], all)).toEqual(crowded);
+    const parted = planOf(present(crowded), all);
+    expect(zoneCounts(parted)).toEqual(Array(64).fill(3));
+    expect(planOf(present(parted), all)).toEqual(parted);
+  });
 });
 
 test('uses an odd number of voters with fewer nodes than replicas', () => {

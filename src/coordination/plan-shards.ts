@@ -9,6 +9,8 @@ export interface PlannedNode {
   zone: string;
 }
 
+export type NodeZones = ReadonlyMap<NodeId, string>;
+
 /** The known state of each shard; undefined: it has no record yet. */
 export interface PresentShard {
   voters: readonly ReplicaRef[];
@@ -19,6 +21,8 @@ export interface PresentShard {
 export interface PlannedNodes {
   /** Nodes that are there, leaving ones included. */
   nodes: readonly PlannedNode[];
+  /** The zones of nodes, there or not, as far as they are known. */
+  zones: NodeZones;
   replicaCount: number;
   /** Nodes, there or not, that get nothing and lose what others can take. */
   leaving: ReadonlySet<NodeId>;
@@ -38,12 +42,13 @@ export function planShards(
   for (const shard of shards) plan.keep(shard);
   for (const index of shards.keys()) plan.relieve(index);
   for (const index of shards.keys()) plan.fill(index);
+  for (const index of shards.keys()) plan.separate(index);
   plan.level();
   return plan.wishes(shards);
 }
 
 class Plan {
-  readonly #zones: ReadonlyMap<ReplicaId, string>;
+  readonly #zones: NodeZones;
   /** Of nodes that stay. */
   readonly #refs: ReadonlyMap<ReplicaId, ReplicaRef>;
   readonly #present: readonly ReplicaRef[];
@@ -52,9 +57,9 @@ class Plan {
   readonly #voters: ReplicaRef[][] = [];
   readonly #loads = new Map<ReplicaId, number>();
 
-  constructor({ nodes, replicaCount, leaving }: PlannedNodes) {
+  constructor({ nodes, zones, replicaCount, leaving }: PlannedNodes) {
     const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
-    this.#zones = new Map(nodes.map(({ ref, zone }) => [ref.replicaId, zone]));
+    this.#zones = zones;
     this.#refs = new Map(staying.map(({ ref }) => [ref.replicaId, ref]));
     this.#present = nodes.map(({ ref }) => ref);
     this.#leaving = leaving;
@@ -96,6 +101,23 @@ class Plan {
     }
   }
 
+  /**
+   * Moves voters that share a zone to one that has none: they came together while there was no other. Not while a voter is
+   * away, so that the shard keeps those that it has.
+   */
+  separate(index: number): void {
+    const voters = must(this.#voters[index], 'a shard');
+    if (!voters.every(({ replicaId }) => this.#refs.has(replicaId))) return;
+    for (let crowd = this.#crowdOf(voters); crowd.length > 0; crowd = this.#crowdOf(voters)) {
+      const chosen = this.#leastLoaded(voters);
+      const [fullest] = crowd.sort((a, b) => this.#load(b.replicaId) - this.#load(a.replicaId));
+      if (chosen === undefined || fullest === undefined || this.#isBeside(chosen, voters)) return;
+      voters[voters.indexOf(fullest)] = chosen;
+      this.#add(fullest.replicaId, -1);
+      this.#add(chosen.replicaId, 1);
+    }
+  }
+
   /** Moves voters from the fullest node to the emptiest while that makes them more equal. */
   level(): void {
     for (let moves = 0; moves < this.#voters.length * this.#replicaCount; moves++) {
@@ -131,11 +153,10 @@ class Plan {
       const at = voters.findIndex(({ replicaId }) => replicaId === from);
       if (at === -1 || voters.some(({ replicaId }) => replicaId === to)) continue;
       const rest = voters.filter((_, index) => index !== at);
-      const zone = this.#zones.get(to);
+      const [old, next] = [must(voters[at], 'a voter'), must(this.#refs.get(to), 'a node')];
       // Never into a zone that has a copy already, unless the moved voter was in it.
-      const crowds = rest.some(({ replicaId }) => this.#zones.get(replicaId) === zone);
-      if (crowds && this.#zones.get(from) !== zone) continue;
-      voters[at] = must(this.#refs.get(to), 'a node');
+      if (this.#isBeside(next, rest) && !this.#isBeside(next, [old])) continue;
+      voters[at] = next;
       this.#add(from, -1);
       this.#add(to, 1);
       return true;
@@ -145,11 +166,26 @@ class Plan {
 
   #leastLoaded(voters: readonly ReplicaRef[]): ReplicaRef | undefined {
     const taken = new Set(voters.map(({ replicaId }) => replicaId));
-    const zones = new Set(voters.map(({ replicaId }) => this.#zones.get(replicaId)));
     const free = [...this.#refs.values()].filter(({ replicaId }) => !taken.has(replicaId));
-    const rank = ({ replicaId }: ReplicaRef) =>
-      (zones.has(this.#zones.get(replicaId)) ? 1_000_000 : 0) + this.#load(replicaId);
+    const rank = (ref: ReplicaRef) =>
+      (this.#isBeside(ref, voters) ? 1_000_000 : 0) + this.#load(ref.replicaId);
     return free.sort((a, b) => rank(a) - rank(b) || (a.replicaId < b.replicaId ? -1 : 1))[0];
+  }
+
+  /** Of `voters`, those with another one in their zone. */
+  #crowdOf(voters: readonly ReplicaRef[]): ReplicaRef[] {
+    return voters.filter((ref) =>
+      this.#isBeside(
+        ref,
+        voters.filter((other) => other !== ref),
+      ),
+    );
+  }
+
+  /** Whether one of `others` is in the zone of `ref`. */
+  #isBeside(ref: ReplicaRef, others: readonly ReplicaRef[]): boolean {
+    const zone = this.#zones.get(ref.nodeId);
+    return zone !== undefined && others.some(({ nodeId }) => this.#zones.get(nodeId) === zone);
   }
 
   #load(replicaId: ReplicaId): number {

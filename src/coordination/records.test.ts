@@ -15,6 +15,7 @@ const SHARD = {
   voters: [{ replicaId: 'r', nodeId: 'n' }],
   prevVoters: null,
   learners: [],
+  wanted: { voters: [{ replicaId: 'r', nodeId: 'n' }], primary: 'r', zones: { n: 'z' } },
   nonce: 'x',
 };
 

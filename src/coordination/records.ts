@@ -89,7 +89,16 @@ export const leavingNodesRecord = defineJsonRecord<{ nodes: LeavingNode[] }>((fi
 function wantedOf(value: unknown): WantedShard {
   const fields = objectOf(value);
   const voters = listOf(fields, 'voters').map(replicaOf);
-  return fields.primary === undefined ? { voters } : { voters, primary: textOf(fields, 'primary') };
+  return {
+    voters,
+    ...(fields.primary !== undefined && { primary: textOf(fields, 'primary') }),
+    ...(fields.zones !== undefined && { zones: zonesOf(fields.zones) }),
+  };
+}
+
+function zonesOf(value: unknown): Record<string, string> {
+  const fields = objectOf(value);
+  return Object.fromEntries(Object.keys(fields).map((nodeId) => [nodeId, textOf(fields, nodeId)]));
 }
 
 function replicaOf(value: unknown): ReplicaRef {

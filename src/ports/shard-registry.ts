@@ -1,7 +1,7 @@
 // The records by which shards are owned (protocol 1.2), kept where all nodes see them: etcd, or a simulation of it.
 // Contract (tests/contract/shard-registry.test.ts): records change only by `swap`; of two swaps that expect the same
 // revision one wins; `read` is linearizable; a swap that rejects may have been done, or may be done later (A3).
-import type { ReplicaId, ReplicaRef, VoterRefs } from './replication.ts';
+import type { NodeId, ReplicaId, ReplicaRef, VoterRefs } from './replication.ts';
 
 export interface ShardRecord extends VoterRefs {
   incarnation: number;
@@ -22,6 +22,8 @@ export interface WantedShard {
   voters: ReplicaRef[];
   /** Absent: any of them. */
   primary?: ReplicaId;
+  /** Where nodes of `voters` were when they were last there: copies are kept apart from those that are away, too. */
+  zones?: Readonly<Record<NodeId, string>>;
 }
 
 export interface RegisteredShard {

@@ -62,6 +62,7 @@ const WELL: ClusterFacts = {
   nowMs: NOW,
   identity,
   members: [],
+  zones: new Map(),
   missingGateways: [],
   unreached: [],
   repair: NO_REPAIRS,
@@ -82,6 +83,17 @@ const alarmsOf = (facts: Partial<ClusterFacts>, more: object = {}, members: read
 test('nothing is said while all is well', () => {
   expect(alarmsOf({})).toEqual([]);
   expect(alarmsOf({ repair: sumRepairs([{ debts: [debt(1, 3)] }]) })).toEqual([]);
+});
+
+test('voters that share a zone, where another one is free', () => {
+  const memberIn = (nodeId: string): Member => ({
+    ...{ nodeId, role: 'metadata', address: '', zone: '', version: '', disks: [] },
+  });
+  const zones = new Map(Object.entries({ a: 'z1', b: 'z1', c: 'z2', d: 'z3' }));
+  expect(alarmsOf({ zones }, {}, [memberIn('d')])).toEqual([
+    expect.stringMatching(/^4 shards have two voters in one zone/),
+  ]);
+  expect(alarmsOf({ zones }, {}, [memberIn('a'), memberIn('b'), memberIn('c')])).toEqual([]);
 });
 
 test('chunks with one copy and with none', () => {

@@ -53,7 +53,7 @@ export const CLUSTER_ALARMS: readonly AlarmRule<ClusterFacts>[] = [
           `gateway ${formatId(nodeId)} (${instance}) does not run, and was not stopped: start it again, or \`holdfast cluster remove ${formatId(nodeId)}\` it`,
       ),
   },
-  { name: 'shards lack nodes or voters, or change them', find: findUnsettled },
+  { name: 'shards lack nodes or voters, change them, or have two in one zone', find: findUnsettled },
   { name: 'a shard is not open, or its replicas differ, are not live or lack entries', find: findInShards },
   { name: 'metadata nodes do not answer', find: findSilentNodes },
   {
@@ -86,14 +86,26 @@ function whileEtcdAnswers(find: AlarmRule<ClusterFacts>['find']): AlarmRule<Clus
   return (facts) => (facts.whyAway === undefined ? find(facts) : []);
 }
 
-function findUnsettled({ shards, identity }: ClusterFacts): string[] {
+function findUnsettled({ shards, identity, zones, ...facts }: ClusterFacts): string[] {
   const { replicaCount } = identity;
-  const { nodeless, fewVoters, changing } = countUnsettled(shards, identity);
+  const staying = stayingNodes(facts);
+  const { nodeless, fewVoters, changing, crowded } = countUnsettled(shards, { ...identity, zones, staying });
   return [
     ...(fewVoters > 0 ? [`${fewVoters} shards have fewer than ${replicaCount} voters`] : []),
     ...(nodeless > 0 ? [`${nodeless} shards have no nodes yet`] : []),
     ...(changing > 0 ? [`${changing} shards change their voters: those of before are still needed`] : []),
+    ...(crowded > 0
+      ? [
+          `${crowded} shards have two voters in one zone though another zone has none: a voter moves once all of the shard are there`,
+        ]
+      : []),
   ];
+}
+
+/** The metadata nodes that may hold shards. */
+function stayingNodes({ members, leavingNodes }: Pick<ClusterFacts, 'members' | 'leavingNodes'>): NodeId[] {
+  const leaving = new Set(leavingNodes.map(({ nodeId }) => nodeId));
+  return members.flatMap(({ role, nodeId }) => (role === 'metadata' && !leaving.has(nodeId) ? [nodeId] : []));
 }
 
 function findInShards({ shards, replicas }: ClusterFacts): string[] {
@@ -132,8 +144,7 @@ function findLeaving({ leavingNodes, members, identity: { replicaCount } }: Clus
     ({ nodeId, voterCount }) =>
       `metadata node ${formatId(nodeId)} is removed: ${voterCount} shards wait for another voter`,
   );
-  const ids = new Set(leavingNodes.map(({ nodeId }) => nodeId));
-  const stayingCount = members.filter(({ role, nodeId }) => role === 'metadata' && !ids.has(nodeId)).length;
+  const stayingCount = stayingNodes({ members, leavingNodes }).length;
   if (stayingCount < replicaCount && leavingNodes.some(({ voterCount }) => voterCount > 0))
     alarms.push(
       `shards cannot leave metadata nodes that are drained or removed: ${stayingCount} others are there, and ${replicaCount} are needed`,

@@ -3,6 +3,7 @@
 
 import type { DiskState } from '../../chunks/placement/disk-states.ts';
 import { voterCounts } from '../../coordination/place-shards.ts';
+import type { NodeZones } from '../../coordination/plan-shards.ts';
 import type { ChunkPort } from '../../ports/chunks.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { LeavingNode, NodeLeave } from '../../ports/coordination.ts';
@@ -137,6 +138,8 @@ export interface ClusterFacts extends Omit<ClusterStatus, 'alarms'> {
   identity: ClusterIdentity;
   /** Why etcd does not answer. Absent: it does. */
   whyAway?: string;
+  /** Of metadata nodes, also of those that are away. */
+  zones: NodeZones;
   /** Gateways that have ended without leaving. */
   missingGateways: readonly Member[];
   replicas: ReportedReplicas;

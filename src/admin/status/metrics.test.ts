@@ -114,12 +114,12 @@ test('what is found by who places shards, and nothing of it elsewhere', async ()
   const { telemetry, refused, linesOf } = countedTelemetry();
   report(telemetry, SHARD_METRICS, {
     leavingVoters: { draining: 3, gone: 0 },
-    unsettled: { nodeless: 1, fewVoters: 2, changing: 0 },
+    unsettled: { nodeless: 1, fewVoters: 2, changing: 0, crowded: 4 },
     lackingNodeCount: 1,
   });
   expect(await linesOf('holdfast_leaving_voters')).toEqual(['{leave="draining"} 3', '{leave="gone"} 0']);
   expect(await linesOf('holdfast_unsettled_shards')).toEqual([
-    ...['{why="no-nodes"} 1', '{why="few-voters"} 2', '{why="changing"} 0'],
+    ...['{why="no-nodes"} 1', '{why="few-voters"} 2', '{why="changing"} 0', '{why="crowded"} 4'],
   ]);
   expect(await linesOf('holdfast_lacking_metadata_nodes')).toEqual(['1']);
   report(telemetry, SHARD_METRICS, undefined);

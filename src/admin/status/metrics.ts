@@ -132,8 +132,8 @@ export const SHARD_METRICS: MetricRules<ShardsSeen | undefined> = {
   holdfast_leaving_voters: (seen) => labelled('leave', { ...seen?.leavingVoters }),
   holdfast_unsettled_shards(seen) {
     if (seen === undefined) return [];
-    const { nodeless, fewVoters, changing } = seen.unsettled;
-    return labelled('why', { 'no-nodes': nodeless, 'few-voters': fewVoters, changing });
+    const { nodeless, fewVoters, ...others } = seen.unsettled;
+    return labelled('why', { 'no-nodes': nodeless, 'few-voters': fewVoters, ...others });
   },
   holdfast_lacking_metadata_nodes: (seen) => seen?.lackingNodeCount,
 };

@@ -6,6 +6,7 @@ import { readDiskStates } from '../../chunks/placement/disk-states.ts';
 import { placementOf } from '../../chunks/placement/placement-document.ts';
 import { formatId } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
+import { knownZones } from '../../coordination/place-shards.ts';
 import { createChunkClient } from '../../platform/chunk-http/client.ts';
 import type { EtcdCoordinator } from '../../platform/etcd/etcd-coordinator.ts';
 import { openRpcCredentials } from '../../platform/rpc/credentials.ts';
@@ -93,6 +94,7 @@ export async function readCluster({
     clusterId,
     identity,
     members,
+    zones: knownZones(records, members),
     replicas,
     unconfirmed,
     nowMs: systemClock.wallMs(),

@@ -59,7 +59,7 @@ export const CLUSTER_METRICS = {
   },
   holdfast_unsettled_shards: {
     kind: 'gauge',
-    help: 'Shards that nobody holds yet (no-nodes), that have fewer voters than they should (few-voters), or whose voters are being changed (changing: those of before are still needed). Only the node that places shards reports it.',
+    help: 'Shards that nobody holds yet (no-nodes), that have fewer voters than they should (few-voters), whose voters are being changed (changing: those of before are still needed), or that have two voters in one zone though another zone has none (crowded: a voter moves once all of the shard are there). Only the node that places shards reports it.',
     labels: ['why'],
   },
   holdfast_lacking_metadata_nodes: {
