@@ -23,6 +23,12 @@ type OpenOptions = Parameters<CodecPoolPort['open']>[0];
 /** Bodies per thread: tasks wait for their clients most of the time. What bounds bodies is the body budget. */
 const BODIES_PER_THREAD_MAX = 100_000;
 
+/**
+ * V8's memory for new objects of a thread, MiB. What is large here lies outside of it (bytes of bodies); the process's own setting
+ * (cmd/process-settings.json) would give each thread 48.
+ */
+const YOUNG_MIB = 6;
+
 /** How many threads a setting means. */
 export function codecWorkers(workers: number | 'auto'): number {
   return workers === 'auto' ? availableParallelism() : workers;
@@ -38,6 +44,7 @@ export function createCodecPool(options: { workers: number | 'auto' }): CodecPoo
     maxThreads: threads,
     concurrentTasksPerWorker: BODIES_PER_THREAD_MAX,
     recordTiming: false,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
   });
   return {
     open(body) {

@@ -68,6 +68,9 @@ interface PostedGroup {
   postedAtMs: number;
 }
 
+/** V8's memory for new objects of the committer, MiB: its groups are bytes outside of it. */
+const YOUNG_MIB = 24;
+
 /** Starts the committer thread. `program`: what it runs. */
 export async function startCommitQueue(
   options: CommitQueueOptions,
@@ -77,7 +80,11 @@ export async function startCommitQueue(
     handle: options.handle,
     columns: options.columns.map(({ nativeName, isPrefixFree }) => ({ nativeName, isPrefixFree })),
   };
-  const worker = new Worker(program, { workerData: start, name: 'committer' });
+  const worker = new Worker(program, {
+    workerData: start,
+    name: 'committer',
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+  });
   const queue = new GroupingQueue(worker, options);
   await queue.ready;
   return queue;
