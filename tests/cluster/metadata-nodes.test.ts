@@ -77,7 +77,7 @@ test('a gateway process with two threads: both serve, neither takes a revoked ke
     expect(counted.exec(String(body))?.[1]).toBe(String(headCount));
   }
   await callOperator(operator(1), 'DELETE', `/accounts/${account.id}/keys/${account.accessKey}`, {});
-  // Revocations are in force everywhere within 5 s, or when they are answered (R45).
+  // Revocations are in force everywhere when they are answered (R46).
   expect(await statuses()).toEqual([403, 403]);
   for (const agent of agents) agent.destroy();
 });

@@ -1,7 +1,7 @@
-// Serves calls of gateways and of other nodes: streams that rpc-server.ts has admitted. Each call goes to the handler as
-// it comes, its reply leaves when it is there, the replies of a turn in one frame, which says where this node's clock
-// stands (R48). Bounded, with a share for each account whose commands these are: what is beyond is answered busy, and a
-// caller that takes no replies is not read from.
+// Serves calls of gateways and of other nodes: streams that rpc-server.ts has admitted. Calls go to the handler in the order
+// in which they came, so many in a turn of the event loop (call-turns.ts); a reply leaves when it is there, the replies of a
+// turn in one frame, which says where this node's clock stands (R48). Bounded, with a share for each account whose commands
+// these are: what is beyond is answered busy, and a caller that takes no replies, or whose calls wait, is not read from.
 import { type ServerDuplexStream, status } from '@grpc/grpc-js';
 import { assert } from '../../base/assert.ts';
 import { createFairShare, type SharePath } from '../../base/async/fair-share.ts';
@@ -11,6 +11,7 @@ import type { ShardCall, ShardCallHandler, ShardReply } from '../../ports/shard-
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { commandPathOf } from '../../types/tenant.ts';
+import { createCallTurns } from './call-turns.ts';
 import { createFrameSender, type FrameSender } from './frame-sender.ts';
 import { type CallFrame, type ReplyFrame, RPC_VERSION } from './wire.ts';
 
@@ -32,6 +33,7 @@ export function createCallServer(deps: {
 }): CallServer {
   const { handler, log, telemetry } = deps;
   const streams = new Map<CallStream, FrameSender>();
+  const turns = createCallTurns();
   const weights = [LIMITS.accountShareWeight];
   const counts = createFairShare({ limit: LIMITS.callsInFlightMax, weights });
   const sizes = createFairShare({ limit: LIMITS.callsInFlightBytesMax, weights });
@@ -48,12 +50,16 @@ export function createCallServer(deps: {
     return counts.mayTake(account, 1) && sizes.mayTake(account, sizeBytes);
   }
 
-  /** Never rejects. */
-  async function answer(call: ShardCall, sizeBytes: number): Promise<Uint8Array> {
+  /** Takes a place for the call. What it gives answers the call, and never rejects; undefined: there is no place. */
+  function admit(call: ShardCall, sizeBytes: number): (() => Promise<Uint8Array>) | undefined {
     const account = call.kind === 'execute' ? commandPathOf(call.envelope.origin, call.body) : [];
-    if (!hasRoom(account, sizeBytes)) return packPlain({ kind: 'busy' } satisfies ShardReply);
+    if (!hasRoom(account, sizeBytes)) return undefined;
     counts.take(account, 1);
     sizes.take(account, sizeBytes);
+    return () => answer(call, sizeBytes, account);
+  }
+
+  async function answer(call: ShardCall, sizeBytes: number, account: SharePath): Promise<Uint8Array> {
     try {
       const reply = packPlain(await handler.handle(call));
       assert(reply.length <= LIMITS.rpcMessageBytesMax, `the reply to ${call.name} fits into a message`);
@@ -67,18 +73,36 @@ export function createCallServer(deps: {
     }
   }
 
+  /** Resolves when all have gone to the handler; undefined: they have. */
+  function begin(
+    calls: ShardCall[],
+    { payloads }: CallFrame,
+    onReply: (index: number, reply: Uint8Array) => void,
+  ): Promise<void> | undefined {
+    const starts = calls.map((call, index) => {
+      const start = admit(call, payloads[index]?.length ?? 0);
+      return start === undefined
+        ? () => onReply(index, packPlain({ kind: 'busy' } satisfies ShardReply))
+        : () => void start().then((reply) => onReply(index, reply));
+    });
+    return turns.add(starts);
+  }
+
   function serve(stream: CallStream, caller: NodeId): void {
     if (isDraining) {
       endStream(stream);
       return;
     }
+    let areCallsWaiting = false;
+    const resume = () => {
+      const isKept = isDraining || areCallsWaiting || sender.unsentBytes() > LIMITS.repliesUnsentBytesMax;
+      if (stream.isPaused() && !isKept) stream.resume();
+    };
     const sender = createFrameSender({
       // Replies are bounded by what is read, not here: one that is lost would leave its caller in doubt.
       queueBytesMax: Number.POSITIVE_INFINITY,
       onTaken() {
-        if (stream.isPaused() && !isDraining && sender.unsentBytes() <= LIMITS.repliesUnsentBytesMax) {
-          stream.resume();
-        }
+        resume();
         noteIdle();
       },
     });
@@ -101,13 +125,18 @@ export function createCallServer(deps: {
       }
       telemetry.count('holdfast_rpc_received_frames_total', { kind: 'calls' });
       if (calls.length === 0) sender.sendEmpty();
-      for (const [index, call] of calls.entries()) {
-        void answer(call, frame.payloads[index]?.length ?? 0).then((reply) => {
-          sender.send(frame.numbers[index] ?? 0, reply);
-          if (sender.unsentBytes() > LIMITS.repliesUnsentBytesMax) stream.pause();
-          noteIdle();
-        });
-      }
+      const allStarted = begin(calls, frame, (index, reply) => {
+        sender.send(frame.numbers[index] ?? 0, reply);
+        if (sender.unsentBytes() > LIMITS.repliesUnsentBytesMax) stream.pause();
+        noteIdle();
+      });
+      if (allStarted === undefined) return;
+      areCallsWaiting = true;
+      stream.pause();
+      void allStarted.then(() => {
+        areCallsWaiting = false;
+        resume();
+      });
     });
     const end = () => {
       streams.delete(stream);

@@ -131,6 +131,29 @@ describe('calls', () => {
     await ended;
   });
 
+  test('start in their order, and not all in one turn of the event loop, however many a frame has', async () => {
+    const bodies: unknown[] = [];
+    let ofTurn = 0;
+    let most = 0;
+    const callee = handlerOf(async ({ body }) => {
+      bodies.push(body);
+      if (ofTurn === 0)
+        setImmediate(() => {
+          ofTurn = 0;
+        });
+      most = Math.max(most, ++ofTurn);
+      return done(body);
+    });
+    await start({ nodeId: CALLEE, handler: callee });
+    const caller = await start({ nodeId: CALLER });
+    const sent = Array.from({ length: 1000 }, (_, at) => at);
+    const replies = await Promise.all(sent.map((at) => caller.calls.call(CALLEE, callOf(at), never())));
+    expect(replies).toEqual(sent.map(done));
+    expect(bodies).toEqual(sent);
+    // Turns are counted here a little later than there: two of them may be taken for one.
+    expect(most).toBeLessThanOrEqual(2 * 64);
+  });
+
   test('whose handler fails are unknown, and logged', async () => {
     const callee = await start({
       nodeId: CALLEE,
