@@ -1,6 +1,9 @@
 // Usage of accounts and buckets by day, and its recount, for `holdfast usage`.
 import type { FastifyInstance } from 'fastify';
 import { OPERATORS } from '../../../accounts/present-places.ts';
+import { nextTurn } from '../../../base/async/next-turn.ts';
+import { sortInSteps } from '../../../base/async/sort-in-steps.ts';
+import { finishInTurns } from '../../../base/async/steps.ts';
 import { AppError } from '../../../types/errors.ts';
 import { dateOf, dayOf, parseDate } from '../../../types/months.ts';
 import { parseBucketName } from '../../../types/names.ts';
@@ -166,7 +169,11 @@ export async function usages(app: FastifyInstance, { context }: { context: Opera
 async function listTotals({ usages }: OperatorContext, { page, size }: Required<PageAsked>) {
   const day = await usages.lastClosedDay();
   if (day === undefined) return { day: null, accounts: [], total: 0 };
-  const totals = [...(await usages.totals(day))].sort(([a], [b]) => (a < b ? -1 : 1));
+  const found = [...(await usages.totals(day))];
+  const totals = await finishInTurns(
+    sortInSteps(found, ([a], [b]) => (a < b ? -1 : 1)),
+    nextTurn,
+  );
   const bounded = Math.min(size, PAGE_SIZE_MAX);
   const accounts = totals
     .slice((page - 1) * bounded, page * bounded)
