@@ -23,7 +23,10 @@ async function openThread({ config, threads, number }: GatewayStart) {
   const main = remoteCalls<GatewayMainCalls>(line, GATEWAY_MAIN_CALLS);
   const threadContext = openThreadContext(line, { config, thread: number });
   const { log, telemetry, loop, closing } = threadContext;
-  const running = await startGateway(threadContext, { threads, readMetrics: () => main.readMetrics() });
+  const running = await startGateway(threadContext, {
+    ...{ threads, number },
+    readMetrics: () => main.readMetrics(),
+  });
   const { port, address, nodeId, clusterId } = running;
   const calls = {
     pulse: () => ({ loopHeldMs: loop.heldMs(), isReady: running.isReady(), hasRoom: running.hasRoom() }),

@@ -47,6 +47,8 @@ const ASK_AGAIN_MS = 500;
 export interface GatewayOfMany {
   /** How many there are: each has its share of what is bounded for a process, and listens on the port of all. */
   readonly threads: number;
+  /** Which of them it is, from 1. */
+  readonly number: number;
   /** Of all of them. */
   readMetrics(): ReturnType<ProcessContext['telemetry']['scrape']>;
 }
@@ -65,7 +67,7 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const { config, log, telemetry, clock, random, closing } = processContext;
   const nodeId = toHex(random.bytes(ID_BYTES));
-  const joined = await joinCluster(processContext, { nodeId, role: 'gateway' });
+  const joined = await joinCluster(processContext, { nodeId, role: 'gateway', thread: ofMany?.number });
   const { keysFolder, keyring } = await openKeyring(config, joined.identity);
   const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);

@@ -43,12 +43,12 @@ export interface JoinedCluster {
 }
 
 /**
- * Waits for the coordinator. Throws {@link Refusal} when there is no cluster, one of a newer format, or another one than
- * `node` belongs to.
+ * `thread`: of the threads of a gateway process, from 1. Waits for the coordinator. Throws {@link Refusal} when there is
+ * no cluster, one of a newer format, or another one than `node` belongs to.
  */
 export async function joinCluster(
   processContext: ProcessContext,
-  self: { nodeId: NodeId; role: MemberRole },
+  { thread, ...self }: { nodeId: NodeId; role: MemberRole; thread?: number | undefined },
   node?: NodeFile & { folder: string },
 ): Promise<JoinedCluster> {
   const { config, log, clock, random, closing } = processContext;
@@ -93,8 +93,7 @@ export async function joinCluster(
       if (members.length > 0) listener(members);
     },
     announce(address, disks = [], unserved = []) {
-      // A gateway has a new id after each start.
-      const instance = self.role === 'gateway' && { instance: `${hostname()} ${address}` };
+      const instance = self.role === 'gateway' && { instance: instanceOf(address, thread) };
       const own = { address, zone, disks, ...instance, ...(unserved.length > 0 && { unserved }) };
       const member: Member = { ...self, ...own, version: readVersion() };
       const before = leave();
@@ -103,6 +102,11 @@ export async function joinCluster(
       leaving = before.then(() => coordinator.members.announce(member, signal));
     },
   };
+}
+
+/** A gateway has a new id after each start. Its threads share an address: each is missed, and takes over, by itself. */
+function instanceOf(address: string, thread = 1): string {
+  return `${hostname()} ${address}${thread > 1 ? ` thread ${thread}` : ''}`;
 }
 
 /** "Every address" is not an address that others could use. */

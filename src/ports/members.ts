@@ -32,7 +32,7 @@ export interface Member {
   zone: string;
   /** Of the program. */
   version: string;
-  /** Of a gateway: its machine and address, which it has again when it is started again. */
+  /** Of a gateway: its machine, address and thread, which it has again when it is started again. */
   instance?: string;
   /** Of a storage node: where chunks may lie. */
   disks: MemberDisk[];
