@@ -266,6 +266,8 @@ async function startWork(
     leavingNodes: joined.coordinator.leavingNodes,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
+    cluster: () => joined.coordinator.identity.stateOf(joined.identity.clusterId),
+    promised: () => metadataNode.promised(),
     onLook: (seen) => report(telemetry, SHARD_METRICS, seen),
   });
   void placer.run(joined.stopping);
@@ -298,6 +300,7 @@ function startDiskPlacer(
     chunkCopies: joined.identity.chunkCopies,
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),
+    cluster: () => joined.coordinator.identity.stateOf(joined.identity.clusterId),
     announcedVersion: () => placement.announcedVersion(),
     learn: (map: PlacementMap) => placement.learn(map),
     onLook: (seen) => report(telemetry, DISK_METRICS, seen && readDiskStates(seen.map, seen.members)),

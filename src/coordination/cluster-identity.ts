@@ -7,17 +7,27 @@ import { identityRecord } from './records.ts';
 export function createClusterIdentity({ store, prefix }: CoordinationContext): ClusterIdentityPort {
   const key = `${prefix}cluster`;
 
-  async function read(): Promise<ClusterIdentity | undefined> {
+  async function readStored() {
     const { row } = await store.get(key);
     return row && identityRecord.decode(key, row.value);
   }
 
+  async function read(): Promise<ClusterIdentity | undefined> {
+    return (await readStored())?.identity;
+  }
+
   return {
     read,
-    async init(identity) {
+    async stateOf(clusterId) {
+      const stored = await readStored();
+      if (stored?.identity.clusterId !== clusterId) return 'unknown';
+      return stored.isRebuilt ? 'rebuilt' : 'as-made';
+    },
+    async init(identity, { isRebuilt } = { isRebuilt: false }) {
       let failure: unknown;
       try {
-        const { kind } = await store.put({ key, value: identityRecord.encode(identity), expected: 0 });
+        const value = identityRecord.encode({ identity, isRebuilt });
+        const { kind } = await store.put({ key, value, expected: 0 });
         if (kind === 'done') return;
       } catch (error) {
         failure = error;

@@ -57,6 +57,20 @@ describe('etcd has lost', () => {
   });
 });
 
+test('in an etcd that does not have this cluster, nothing is written', async () => {
+  const disks = placedDisks({ zones: 4 });
+  const known = { ...makePlacement({ disks, copies: 3 }), version: 7 };
+  for (const placer of [openPlacer({ known }), openPlacer()]) {
+    placer.meets('unknown');
+    placer.serve(disks);
+    await placer.pass(40_000);
+    expect(await placer.read()).toBeUndefined();
+    placer.meets('rebuilt');
+    expect(await placer.after(disks, 40_000)).toMatchObject({ disks });
+    placer.stop();
+  }
+});
+
 test('after etcd has lost the map, a process that is not the placer writes it back', async () => {
   const disks = placedDisks({ zones: 4 });
   const placer = openPlacer();

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordination/coordinator-world.ts';
 import { eventLog } from '../../tests/support/coordination/coordinators.ts';
+import type { ClusterState } from '../ports/cluster-identity.ts';
 import type { Coordination, NodeLeave } from '../ports/coordination.ts';
 import { createShardPlacer, type ShardsSeen } from './place-shards.ts';
 
@@ -13,12 +14,16 @@ let coordination: Coordination;
 let there: string[] = [];
 let seen: ShardsSeen | undefined;
 let leavingVoters: ShardsSeen['leavingVoters'] | undefined;
+let cluster: ClusterState = 'as-made';
+let promised = new Map<number, number>();
 
 beforeEach(() => start(['a', 'b', 'c']));
 afterEach(() => world.ending.abort());
 
 async function start(nodes: string[]): Promise<void> {
   world = startCoordinatorWorld();
+  cluster = 'as-made';
+  promised = new Map();
   coordination = world.connect('placer');
   there = nodes;
   const placer = createShardPlacer({
@@ -27,6 +32,8 @@ async function start(nodes: string[]): Promise<void> {
     clock: world.clock,
     log: eventLog(),
     ...coordination,
+    cluster: async () => cluster,
+    promised: () => promised,
     members: () =>
       there.map((nodeId) => ({
         nodeId,
@@ -141,6 +148,33 @@ test('only the placer counts the shards that are not as they should be', async (
   world.ending.abort();
   await pass(world.clock, LOOK_MS);
   expect(seen).toBeUndefined();
+});
+
+test('records that etcd has lost are not made anew', async () => {
+  const makeAnew = async (found: ClusterState, epochs: [number, number][]) => {
+    world.ending.abort();
+    await start([]);
+    cluster = found;
+    promised = new Map(epochs);
+    there = ['a', 'b', 'c'];
+    await pass(world.clock, LOOK_MS);
+    return (await wanted()).voters;
+  };
+  expect(await makeAnew('unknown', [])).toEqual(['']);
+  expect(await makeAnew('rebuilt', [])).toEqual(['']);
+  // Etcd has the cluster, and not an epoch that was promised.
+  expect(await makeAnew('as-made', [[1, 4]])).toEqual(['']);
+  expect(await makeAnew('as-made', [[1, 0]])).toEqual(['abc']);
+});
+
+test('a record that etcd has is changed after it was rebuilt, and not for another cluster', async () => {
+  there = ['a', 'b', 'd'];
+  cluster = 'unknown';
+  await say({ nodeId: 'c', leave: 'gone' });
+  expect((await wanted()).voters).toEqual(['abc']);
+  cluster = 'rebuilt';
+  await pass(world.clock, LOOK_MS);
+  expect((await wanted()).voters).toEqual(['abd']);
 });
 
 test('shards have no voters while there are no nodes', async () => {

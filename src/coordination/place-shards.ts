@@ -1,8 +1,9 @@
 // The shard placer: the one process that writes which metadata node should hold which shard (R14, R44). It makes the
-// records of a new cluster and writes the wanted voters into existing ones; primaries carry that out. A second placer that
+// records of a new cluster, never those of one whose records etcd has lost (R23), and writes the wanted voters into existing ones; primaries carry that out. A second placer that
 // still believes to hold the lock does no harm: records change by compare-and-swap, and both want the same.
 import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
+import type { ClusterState } from '../ports/cluster-identity.ts';
 import type { JobLocksPort, LeavingNode, LeavingNodesPort, NodeLeave } from '../ports/coordination.ts';
 import type { Member } from '../ports/members.ts';
 import type { NodeId } from '../ports/replication.ts';
@@ -28,6 +29,10 @@ export interface ShardPlacerDeps {
   clock: ClockPort;
   log: Logger;
   members(): readonly Member[];
+  /** What the coordinator says of this cluster. */
+  cluster(): Promise<ClusterState>;
+  /** By shard, the highest epoch that the replica of this node has promised. */
+  promised(): ReadonlyMap<number, number>;
   /** Called after each look with what was found; undefined: another process is the placer now. */
   onLook?(seen: ShardsSeen | undefined): void;
 }
@@ -48,13 +53,20 @@ export interface ShardPlacer {
 }
 
 export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
+  let last: ClusterState | undefined;
+  const cluster = async () => {
+    const found = await deps.cluster();
+    if (found === 'unknown' && found !== last) deps.log.error({}, 'cluster-not-in-etcd');
+    last = found;
+    return found;
+  };
   const job: HeldJob = {
     name: 'place-shards',
     failedEvent: 'shards-not-placed',
     retryMs: LOOK_EVERY_MS,
     onWaiting: () => deps.onLook?.(undefined),
     begin: () => async () => {
-      await place(deps);
+      await place({ ...deps, cluster });
       return LOOK_EVERY_MS;
     },
   };
@@ -64,6 +76,7 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
 async function place(deps: ShardPlacerDeps): Promise<void> {
   const { registry, replicaCount, shardCount } = deps;
   const nodes = nodesOf(deps.members());
+  const promised = deps.promised();
   const leavingNodes = await deps.leavingNodes.read();
   const registered: (RegisteredShard | undefined)[] = [];
   for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
@@ -79,12 +92,17 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
     }),
     lackingNodeCount: Math.max(0, replicaCount - staying.length),
   });
+  // Read after the records: those that it is without were lost before, or have never been.
+  const cluster = await deps.cluster();
+  if (cluster === 'unknown') return;
   // Never fewer voters than the cluster was made for: acknowledged data would be on too few disks.
   if (staying.length < replicaCount) return;
   const present = registered.map((found) => found && presentOf(found.record));
   const wishes = planShards(present, { nodes, zones, replicaCount, leaving });
+  const mayBegin = cluster === 'as-made' && !areForgotten(promised, registered);
   for (const [shard, wanted] of wishes.entries())
-    await wish(deps, shard, registered[shard], withZones(wanted, zones));
+    if (mayBegin || registered[shard] !== undefined)
+      await wish(deps, shard, registered[shard], withZones(wanted, zones));
 }
 
 /** Of metadata nodes: those that are away have the zone that they were last in. */
@@ -102,6 +120,14 @@ function withZones(wanted: WantedShard, zones: NodeZones): WantedShard {
     return zone === undefined ? [] : [[nodeId, zone] as const];
   });
   return { ...wanted, zones: Object.fromEntries(known) };
+}
+
+/** An epoch exists by the registry first (R2): one that does not know it has lost it, and other shards' records, too. */
+function areForgotten(
+  promised: ReadonlyMap<number, number>,
+  registered: readonly (RegisteredShard | undefined)[],
+): boolean {
+  return [...promised].some(([shard, epoch]) => epoch > (registered[shard]?.record.epoch ?? 0));
 }
 
 /** By node, the number of shards that need it, as a present or previous voter (R14). Nodes that are not needed are absent. */

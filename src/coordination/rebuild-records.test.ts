@@ -79,7 +79,7 @@ describe('records rebuilt from what replicas know', () => {
 
   test('use the latest record that any replica has seen, even one that removed that replica', () => {
     const seen = { ...SEEN, epoch: 8, voters: ['b', 'c', 'd'].map(ref) };
-    const found = [replica('a', { state: 'removed', seen }), replica('b'), replica('c')];
+    const found = [replica('a', { state: 'removed', seen }), replica('b'), replica('c', { promised: 8 })];
     expect(plan(found)).toMatchObject({ kind: 'rebuild', record: { epoch: 9, voters: seen.voters } });
     expect(plan([replica('a', { state: 'removed', seen }), replica('b')])).toMatchObject({
       kind: 'cannot',
@@ -88,17 +88,17 @@ describe('records rebuilt from what replicas know', () => {
   });
 
   test('prefer the later record within an epoch, and a rebuilt one to all revisions', () => {
-    const [first, second, third] = ['d', 'e', 'f'].map((name) => [ref(name), ...VOTERS.slice(1)]);
-    const seenBy = (voters: ReplicaRef[] | undefined, revision: number, rebuiltAtMs: number) => ({
-      seen: { ...SEEN, voters: must(voters, 'voters'), revision, rebuiltAtMs },
+    const [first, second, third] = ['d', 'e', 'f'].map((name) => [ref(name)]);
+    const seenBy = (learners: ReplicaRef[] | undefined, revision: number, rebuiltAtMs: number) => ({
+      seen: { ...SEEN, learners: must(learners, 'learners'), revision, rebuiltAtMs },
     });
     const found = [
       replica('b', seenBy(second, 90, 0)),
       replica('c', seenBy(first, 50, 0)),
       replica('x', seenBy(third, 10, 7)),
     ];
-    expect(plan(found)).toMatchObject({ record: { voters: third } });
-    expect(plan(found.slice(0, 2))).toMatchObject({ record: { voters: second } });
+    expect(plan(found)).toMatchObject({ record: { learners: third } });
+    expect(plan(found.slice(0, 2))).toMatchObject({ record: { learners: second } });
   });
 
   test('ignore replicas that would not count', () => {
@@ -139,6 +139,24 @@ describe('records rebuilt from what replicas know', () => {
     expect(plan(found, registered({}, 39))).toMatchObject({ kind: 'rebuild' });
     const later = found.map((one) => ({ ...one, seen: { ...SEEN, rebuiltAtMs: 2 } }));
     expect(plan(later, registered({}, 99))).toMatchObject({ kind: 'rebuild' });
+  });
+
+  test('are not chosen between two sets of voters that have each gone on without the other', () => {
+    const others = ['c', 'd', 'e'].map(ref);
+    const anew = { promised: 5, seen: { ...SEEN, epoch: 5, revision: 3, voters: others } };
+    const both = [replica('a'), replica('b'), replica('d', anew), replica('e', anew)];
+    const rivals = [VOTERS, others];
+    expect(plan(both, registered({ epoch: 5, voters: others }, 60))).toMatchObject({
+      kind: 'cannot',
+      rivals,
+    });
+    expect(plan(both)).toMatchObject({ kind: 'cannot', rivals });
+    // By then a majority of the first set has promised: it is how voters change.
+    const left = [replica('a', { promised: 5 }), replica('b', { promised: 5 }), replica('c', anew)];
+    expect(plan([...left, replica('d', anew)])).toMatchObject({
+      kind: 'rebuild',
+      record: { voters: others },
+    });
   });
 
   test('ignore rows of a history that was given up, and do not overwrite one that no replica knows', () => {
@@ -227,6 +245,26 @@ describe('a cluster whose registry was restored from a backup', () => {
     expect(cluster.nodes.some(isLeading)).toBe(false);
     for (const index of [1, 2, 3])
       expect(cluster.nodes[index]?.node?.status()[0]).toMatchObject({ isRegistryBehind: true });
+  });
+
+  test('that was made anew while nodes ran: both sets of voters are named, and none is chosen', async () => {
+    const cluster = await openShardCluster({ nodeCount: 5, voterCount: 3 });
+    const empty = cluster.registry.backUp();
+    for (const index of [0, 1, 2, 3, 4]) void cluster.start(index);
+    await write(cluster, 'acknowledged');
+    empty();
+    cluster.registry.records.clear();
+    const voters = cluster.nodes.slice(2).map(({ ref }) => ref);
+    const first = { incarnation: 1, epoch: 0, primary: null, prevVoters: null, learners: [], nonce: '' };
+    await cluster.registry.swap(0, { expected: 0, record: { ...first, voters } });
+    await cluster.run(20_000);
+    const [old] = cluster.nodes;
+    expect(old?.node?.status()[0]).toMatchObject({ role: 'primary', isRegistryBehind: true });
+    const facts = { found: await cluster.found(0, 1, 2, 3, 4), registered: await cluster.registry.read(0) };
+    expect(planRebuild(facts, WRITING)).toMatchObject({
+      kind: 'cannot',
+      rivals: [cluster.nodes.slice(0, 3).map(({ ref }) => ref), voters],
+    });
   });
 
   test('is rebuilt when the registry is empty', async () => {

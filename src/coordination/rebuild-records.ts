@@ -3,9 +3,9 @@
 // sets, with the record by which it leads.
 
 import type { StoredReplica } from '../ports/node-records.ts';
-import type { NodeId, ReplicaId, ReplicaRef, SeenRecord } from '../ports/replication.ts';
+import type { NodeId, ReplicaId, ReplicaRef, SeenRecord, VoterRefs } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
-import { compareMoments, compareRecords } from '../types/registry-order.ts';
+import { areSameReplicas, compareMoments, compareRecords } from '../types/registry-order.ts';
 
 /** One replica, and where it was found. */
 export interface FoundReplica extends StoredReplica {
@@ -17,7 +17,8 @@ export type ShardPlan =
   | { kind: 'as-it-is' }
   /** `expected`: for the registry's swap. */
   | { kind: 'rebuild'; expected: number; record: ShardRecord }
-  | { kind: 'cannot'; why: string; missing: ReplicaRef[] };
+  /** `rivals`: two sets of voters that each went on by itself. */
+  | { kind: 'cannot'; why: string; missing: ReplicaRef[]; rivals?: [ReplicaRef[], ReplicaRef[]] };
 
 export interface ShardFacts {
   /** All replicas that were found of the shard, each once. */
@@ -40,6 +41,17 @@ export function planRebuild(
     return { kind: 'cannot', why: 'no replica was found that knows who its voters were', missing: [] };
   const sound = new Set(ours.filter(isSound).map(({ replicaId }) => replicaId));
   const { voters, prevVoters, learners } = seen;
+  const rivals = findRivals(
+    ours,
+    registered?.record.incarnation === incarnation ? registered.record : undefined,
+  );
+  if (rivals !== undefined)
+    return {
+      kind: 'cannot',
+      why: 'two sets of voters have each gone on without the other',
+      missing: [],
+      rivals,
+    };
   const missing = [voters, prevVoters ?? []].flatMap((set) => missingOf(set, sound));
   if (missing.length > 0) return { kind: 'cannot', why: 'no majority of its last voters was found', missing };
   if (registered !== undefined && ours.every((replica) => isUpTo(registered, replica)))
@@ -62,6 +74,39 @@ export function latestSeen(found: readonly FoundReplica[]): SeenRecord | undefin
     if (latest === undefined || compareRecords(seen, latest) > 0) latest = seen;
   }
   return latest;
+}
+
+type Sets = VoterRefs & { readonly epoch: number };
+
+/**
+ * Two sets of voters of one history of which neither came from the other: the registry was once made anew without it. A set
+ * is only left by the promises of its majority, to an epoch above its own (R2, R14), whoever of them noticed it.
+ */
+function findRivals(
+  ours: readonly FoundReplica[],
+  record: ShardRecord | undefined,
+): [ReplicaRef[], ReplicaRef[]] | undefined {
+  const known: Sets[] = ours.flatMap(({ seen }) => (seen === null ? [] : [seen]));
+  if (record !== undefined) known.push(record);
+  const sound = ours.filter(isSound);
+  const isLeft = ({ voters, epoch }: Sets) => {
+    const stayed = sound.filter(
+      (one) => one.promised <= epoch && voters.some(({ replicaId }) => replicaId === one.replicaId),
+    );
+    return stayed.length * 2 <= voters.length;
+  };
+  for (const earlier of known)
+    for (const later of known) {
+      // In epoch 0 nobody has led yet. While both sets count nothing is acknowledged without either.
+      if (earlier.epoch === 0 || earlier.epoch > later.epoch) continue;
+      if (isPartOf(earlier, later) || isPartOf(later, earlier)) continue;
+      if (earlier.epoch === later.epoch || !isLeft(earlier)) return [[...earlier.voters], [...later.voters]];
+    }
+  return undefined;
+}
+
+function isPartOf({ voters }: Sets, { voters: present, prevVoters }: Sets): boolean {
+  return areSameReplicas(voters, present) || (prevVoters !== null && areSameReplicas(voters, prevVoters));
 }
 
 /** R17: its rows can be trusted, and it would count. */

@@ -52,14 +52,25 @@ export const shardRecord = defineJsonRecord<ShardRecord>((fields) => ({
   nonce: textOf(fields, 'nonce'),
 }));
 
-export const identityRecord = defineJsonRecord<ClusterIdentity>((fields) => ({
+const identityFields = defineJsonRecord<ClusterIdentity & { isRebuilt?: true }>((fields) => ({
   clusterId: textOf(fields, 'clusterId'),
   shardCount: wholeOf(fields, 'shardCount'),
   replicaCount: wholeOf(fields, 'replicaCount'),
   chunkCopies: wholeOf(fields, 'chunkCopies'),
   masterKeyId: textOf(fields, 'masterKeyId'),
   formatVersion: wholeOf(fields, 'formatVersion'),
+  ...(fields.isRebuilt === true && { isRebuilt: true }),
 }));
+
+/** Both lie side by side under one key. */
+export const identityRecord: JsonRecord<{ identity: ClusterIdentity; isRebuilt: boolean }> = {
+  encode: ({ identity, isRebuilt }) =>
+    identityFields.encode(isRebuilt ? { ...identity, isRebuilt } : identity),
+  decode(key, text) {
+    const { isRebuilt = false, ...identity } = identityFields.decode(key, text);
+    return { identity, isRebuilt };
+  },
+};
 
 export const memberRecord = defineJsonRecord<Member>((fields) => ({
   nodeId: textOf(fields, 'nodeId'),

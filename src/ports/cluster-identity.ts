@@ -15,12 +15,18 @@ export interface ClusterIdentity {
   formatVersion: number;
 }
 
+/** Whether the coordinator has a certain cluster; `rebuilt`: what it knows of it was lost once, and may not be all. */
+export type ClusterState = 'as-made' | 'rebuilt' | 'unknown';
+
 export interface ClusterIdentityPort {
   /**
    * Durable when it resolves. Throws Refusal when there is a cluster already, unless it is this very one, by its id: a
    * try whose answer was lost may be repeated. Rejects with another error when the outcome is not known.
+   * `isRebuilt`: it is of a coordinator that was lost. Kept as it was first written.
    */
-  init(identity: ClusterIdentity): Promise<void>;
+  init(identity: ClusterIdentity, how?: { isRebuilt: boolean }): Promise<void>;
   /** Linearizable; undefined: no cluster was made. Rejects when the coordinator is away. */
   read(): Promise<ClusterIdentity | undefined>;
+  /** Linearizable. Rejects when the coordinator is away. */
+  stateOf(clusterId: string): Promise<ClusterState>;
 }

@@ -19,3 +19,11 @@ export function compareRecords(
 ): number {
   return a.epoch - b.epoch || compareMoments(a, b);
 }
+
+type Replicas = readonly { readonly replicaId: string }[];
+
+/** In any order. */
+export function areSameReplicas(some: Replicas, others: Replicas): boolean {
+  const ids = new Set(others.map(({ replicaId }) => replicaId));
+  return some.length === others.length && some.every(({ replicaId }) => ids.has(replicaId));
+}

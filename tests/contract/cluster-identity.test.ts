@@ -21,6 +21,7 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(await identity.read()).toBeUndefined();
     await identity.init(identityOf('c1'));
     expect(await cluster.connect('two').identity.read()).toEqual(identityOf('c1'));
+    expect(await identity.stateOf('c1')).toBe('as-made');
   });
 
   test('a second cluster is refused with the name of the first, which stays', async () => {
@@ -36,6 +37,16 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     const { identity } = cluster.connect('one');
     await identity.init(identityOf('c1'));
     await expect(identity.init(identityOf('c1'))).resolves.toBeUndefined();
+    expect(await identity.read()).toEqual(identityOf('c1'));
+  });
+
+  test('it is told whether it was rebuilt, which no later writer changes', async () => {
+    const { identity } = cluster.connect('one');
+    expect(await identity.stateOf('c1')).toBe('unknown');
+    await identity.init(identityOf('c1'), { isRebuilt: true });
+    await identity.init(identityOf('c1'));
+    expect(await identity.stateOf('c1')).toBe('rebuilt');
+    expect(await identity.stateOf('c2')).toBe('unknown');
     expect(await identity.read()).toEqual(identityOf('c1'));
   });
 

@@ -111,6 +111,7 @@ function placeDisks(
     placementMap: board.port(process),
     jobLocks: board.locks(process),
     members: () => board.members(),
+    cluster: async () => 'as-made',
     announcedVersion: () => placement.announcedVersion(),
     learn: (map) => placement.learn(map),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),

@@ -11,6 +11,7 @@ import { systemRandom } from '../../platform/system-clock.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { NodeRecords } from '../../ports/node-records.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
+import type { ReplicaRef } from '../../ports/replication.ts';
 import { readNodeFile } from '../node-folder.ts';
 import { collectRecords, type OperatorTools, replicasOf, withOperatorTools } from '../operator-tools.ts';
 
@@ -122,18 +123,26 @@ async function planPlacement(
 function describe(shard: number, plan: ShardPlan): string {
   if (plan.kind === 'as-it-is') return `Shard ${shard}: etcd is not behind.`;
   if (plan.kind === 'cannot') {
-    const missing = plan.missing.map(
-      ({ nodeId, replicaId }) => `${formatId(replicaId)} of node ${formatId(nodeId)}`,
-    );
-    return `Shard ${shard}: CANNOT BE REBUILT, ${plan.why}${missing.length > 0 ? `; not found, or not whole: ${missing.join(', ')}` : ''}`;
+    const { why, missing, rivals } = plan;
+    const details = [
+      ...(missing.length > 0 ? [`; not found, or not whole: ${namesOf(missing)}`] : []),
+      ...(rivals !== undefined ? [`: ${rivals.map(namesOf).join('; and ')}`] : []),
+    ];
+    return `Shard ${shard}: CANNOT BE REBUILT, ${why}${details.join('')}`;
   }
   const { incarnation, epoch, voters } = plan.record;
   const names = voters.map(({ replicaId }) => formatId(replicaId)).join(', ');
   return `Shard ${shard}: history ${incarnation}, epoch ${epoch}, voters ${names}.`;
 }
 
+function namesOf(replicas: readonly ReplicaRef[]): string {
+  return replicas
+    .map(({ nodeId, replicaId }) => `${formatId(replicaId)} of node ${formatId(nodeId)}`)
+    .join(', ');
+}
+
+/** The identity last: before it no node joins, and none that runs makes records of its own. */
 async function write({ coordination }: OperatorTools, { identity, placement, shards }: Plan): Promise<void> {
-  await coordination.identity.init(identity);
   const lost = (what: string) =>
     new Refusal(`${what} has changed meanwhile: somebody else writes to etcd; run this again`);
   if (placement !== undefined && (await coordination.placementMap.swap(placement)).kind === 'lost')
@@ -144,4 +153,5 @@ async function write({ coordination }: OperatorTools, { identity, placement, sha
     const swapped = await coordination.registry.swap(shard, { expected, record });
     if (swapped.kind === 'lost') throw lost(`the record of shard ${shard}`);
   }
+  await coordination.identity.init(identity, { isRebuilt: true });
 }

@@ -306,6 +306,7 @@ test('a placer that loses a race looks again, and undoes nothing that another wr
     clock,
     log: eventLog(),
     members: () => members,
+    cluster: async () => 'as-made' as const,
     newestKnown: () => undefined,
     announcedVersion: () => 0,
     learn() {},

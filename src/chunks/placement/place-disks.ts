@@ -6,6 +6,7 @@
 import { finishInTurns } from '../../base/async/steps.ts';
 import { type HeldJob, holdJob } from '../../coordination/hold-job.ts';
 import type { ClockPort } from '../../ports/clock.ts';
+import type { ClusterState } from '../../ports/cluster-identity.ts';
 import type { JobLocksPort } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../ports/placement.ts';
@@ -37,6 +38,8 @@ export interface DiskPlacerDeps {
   clock: ClockPort;
   log: Logger;
   members(): readonly Member[];
+  /** What the coordinator says of this cluster. */
+  cluster(): Promise<ClusterState>;
   /** The newest map that is known here, whatever etcd has. */
   newestKnown(): PlacementMap | undefined;
   /** The highest version that anyone has announced. */
@@ -91,6 +94,8 @@ function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<v
 }
 
 type ReadMap =
+  /** Nothing is written: it may be another cluster's. */
+  | { kind: 'not-ours' }
   | { kind: 'none' }
   /** `map`: the newest that is known here. `revision`: of the map in etcd. */
   | { kind: 'there'; map: PlacementMap; revision: number }
@@ -103,6 +108,7 @@ async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
   const known = newestKnown();
   const announced = announcedVersion();
   const stored = await placementMap.read();
+  if ((await deps.cluster()) === 'unknown') return { kind: 'not-ours' };
   const foundVersion = stored?.document.version ?? 0;
   const revision = stored?.revision ?? 0;
   if (known !== undefined && known.version > foundVersion) {
@@ -145,6 +151,7 @@ class DiskPlacer {
     const announced = this.#deps.announcedVersion();
     const read = await readMap(this.#deps);
     if (read.kind === 'restored') return true;
+    if (read.kind === 'not-ours') return false;
     const members = this.#deps.members();
     this.#deps.onLook?.({ map: read.kind === 'there' ? read.map : undefined, members });
     if (announced <= (read.kind === 'none' ? 0 : read.map.version)) this.#unknownSinceMs = undefined;

@@ -21,7 +21,7 @@ import type { StateMachine } from '../../ports/state-machine.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { WitnessPort } from '../../ports/witness.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { compareMoments } from '../../types/registry-order.ts';
+import { compareMoments, type RegistryMoment } from '../../types/registry-order.ts';
 import { boundedKv } from '../engine/bounded-kv.ts';
 import { createOverlayBudget } from '../engine/overlay.ts';
 import { HEARTBEAT_MS, SILENCE_MS, type VerifyPace } from '../engine/timing.ts';
@@ -75,6 +75,8 @@ export interface MetadataNode extends ShardCallHandler {
   /** Hands over what it leads, as well as it can. The store stays open. */
   stop(): Promise<void>;
   status(): ReplicaStatus[];
+  /** By shard, the highest epoch that its replica here has promised, open or not. */
+  promised(): ReadonlyMap<number, number>;
   /** undefined: no replica of it is here. */
   replica(shard: number): Replica | undefined;
 }
@@ -134,6 +136,13 @@ class Node implements MetadataNode {
     ];
   }
 
+  promised(): ReadonlyMap<number, number> {
+    const epochs = new Map<number, number>();
+    for (const { shard, promised } of this.#stored.values()) epochs.set(shard, promised);
+    for (const [shard, replica] of this.#replicas) epochs.set(shard, replica.promised.promised);
+    return epochs;
+  }
+
   replica(shard: number): Replica | undefined {
     return this.#replicas.get(shard);
   }
@@ -187,19 +196,19 @@ class Node implements MetadataNode {
     const { signal } = this.#stopped;
     for (let shard = 0; !signal.aborted; shard = (shard + 1) % shardCount) {
       await clock.sleep(LOOK_AGAIN_MS / shardCount, signal);
+      const known = this.#lastSeen();
       const registered = await registry.read(shard).catch(() => undefined);
       // The store may be closed by now.
       if (registered === undefined || signal.aborted) continue;
       await this.#onRegistered(shard, registered);
-      await this.#deleteUnlisted(shard, registered);
+      // It may be said to list nobody here by a registry that has forgotten that it does.
+      if (!isBehind(registered, known)) await this.#deleteUnlisted(shard, registered);
     }
   }
 
   /** R14. Whatever the registry says of the shard meanwhile waits. */
   async #deleteUnlisted(shard: number, registered: RegisteredShard): Promise<void> {
     const { logger } = this.#deps;
-    // It is said to list nobody here, and may have forgotten that it does.
-    if (this.#isBehindOthers(registered)) return;
     await this.#opening.get(shard);
     const deleting = this.#unlisted
       .onRead(shard, registered)
@@ -270,17 +279,32 @@ class Node implements MetadataNode {
       onSuperseded: () => void this.#giveUp(shard),
     };
     try {
-      const how = { registered, mayBeFirst: !this.#isBehindOthers(registered) };
+      const how = { registered, mayBeFirst: await this.#mayBeFirst(shard, registered) };
       this.#replicas.set(shard, await openReplica(deps, { clusterId, replicaId }, how));
     } catch (error) {
       logger.error({ shard, err: error }, 'replica-not-opened');
     }
   }
 
-  /** R23: the registry is behind what this node has seen of it by other shards, so it says nothing about this one. */
-  #isBehindOthers(registered: RegisteredShard): boolean {
-    const moment = momentOfReading(registered);
-    return [...this.#stored.values()].some(({ seen }) => seen !== null && compareMoments(moment, seen) < 0);
+  /** R23: not by a registry that is behind what this node has seen of it by other shards: it says nothing about this one. */
+  async #mayBeFirst(shard: number, registered: RegisteredShard): Promise<boolean> {
+    if (this.#stored.has(shard) || registered.record.epoch > 0) return false;
+    const known = this.#lastSeen();
+    if (!isBehind(registered, known)) return true;
+    // A hint may be late: what others have seen since says nothing against what it says.
+    const read = await this.#deps.registry.read(shard);
+    return read !== undefined && !isBehind(read, known);
+  }
+
+  /** The latest moment of the registry that any replica here has seen. */
+  #lastSeen(): RegistryMoment | undefined {
+    let last: RegistryMoment | undefined;
+    for (const { seen } of [
+      ...this.#stored.values(),
+      ...[...this.#replicas.values()].map((replica) => replica.promised),
+    ])
+      if (seen !== null && (last === undefined || compareMoments(seen, last) > 0)) last = seen;
+    return last;
   }
 
   /** R23: its rows stay for salvage, and do nothing. */
@@ -308,6 +332,11 @@ class Node implements MetadataNode {
     void this.#look(shard);
     return { kind: 'done', value: { isDiscarded: true }, timeMs: 0 };
   }
+}
+
+/** R23: `known` was seen before it was read. */
+function isBehind(registered: RegisteredShard, known: RegistryMoment | undefined): boolean {
+  return known !== undefined && compareMoments(momentOfReading(registered), known) < 0;
 }
 
 function supersededStatus({ shard, incarnation, promised, last, appliedSeq }: StoredReplica): ReplicaStatus {

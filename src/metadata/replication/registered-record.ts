@@ -4,7 +4,7 @@
 import type { SeenRecord } from '../../ports/replication.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../ports/shard-registry.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { compareMoments, type RegistryMoment } from '../../types/registry-order.ts';
+import { areSameReplicas, compareMoments, type RegistryMoment } from '../../types/registry-order.ts';
 import type { ReplicaRecord } from '../engine/entry-rows.ts';
 
 type Own = Pick<ReplicaRecord, 'incarnation' | 'promised' | 'seen' | 'replicaId' | 'state'>;
@@ -41,7 +41,14 @@ export function isSetBack(registered: RegisteredShard, own: Own): boolean {
 
 function isBehind({ record }: RegisteredShard, moment: RegistryMoment, own: Own): boolean {
   if (record.incarnation !== own.incarnation) return record.incarnation < own.incarnation;
-  return record.epoch < own.promised || (own.seen !== null && compareMoments(moment, own.seen) < 0);
+  if (record.epoch < own.promised) return true;
+  const { seen } = own;
+  return seen !== null && (compareMoments(moment, seen) < 0 || contradicts(record, seen));
+}
+
+/** Voters change under a new epoch (R14): with others in the same one, the registry was made anew without this history. */
+function contradicts({ epoch, voters }: ShardRecord, seen: SeenRecord): boolean {
+  return epoch === seen.epoch && !areSameReplicas(voters, seen.voters);
 }
 
 /** The histories of these rows were given up: they never join again, and stay for salvage. */

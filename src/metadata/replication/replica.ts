@@ -11,6 +11,7 @@ import type {
 } from '../../ports/replication.ts';
 import type { ReplicaStatus } from '../../ports/shard-calls.ts';
 import type { RegisteredShard } from '../../ports/shard-registry.ts';
+import type { ReplicaRecord } from '../engine/entry-rows.ts';
 import type { Shard } from '../engine/shard.ts';
 import { HEARTBEAT_MS, ROUND_MS } from '../engine/timing.ts';
 import { answerDamage } from './answer-damage.ts';
@@ -115,6 +116,11 @@ export class Replica {
 
   get self(): ReplicaRef {
     return { replicaId: this.#promises.record.replicaId, nodeId: this.#deps.nodeId };
+  }
+
+  /** What it has promised, and by which record. */
+  get promised(): Pick<ReplicaRecord, 'promised' | 'seen'> {
+    return this.#promises.record;
   }
 
   /** Where calls should go: the last primary known. */

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest';
 import { must } from '../../../src/base/assert.ts';
 import { type PlacementSeen, runDiskPlacer } from '../../../src/chunks/placement/place-disks.ts';
 import { documentOf, placementOf } from '../../../src/chunks/placement/placement-document.ts';
+import type { ClusterState } from '../../../src/ports/cluster-identity.ts';
 import type { Member } from '../../../src/ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../../../src/ports/placement.ts';
 import { pass, startCoordinatorWorld } from '../coordination/coordinator-world.ts';
@@ -34,6 +35,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   let newest = known;
   let announced = 0;
   let isSilent = false;
+  let cluster: ClusterState = 'as-made';
   const unreached = new Set<DiskId>();
   const answersAfterMs = new Map<DiskId, number>();
   const seenBy = new Map<string, PlacementSeen | undefined>();
@@ -48,6 +50,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
       clock,
       log: eventLog(events),
       members: () => members,
+      cluster: async () => cluster,
       newestKnown,
       announcedVersion: () => announced,
       learn: (map: PlacementMap) => void learnt.add(map.version),
@@ -89,6 +92,10 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
     },
     hasAudited(version: number) {
       audited = version;
+    },
+    /** What etcd says of the cluster. */
+    meets(state: ClusterState) {
+      cluster = state;
     },
     announce(version: number) {
       announced = version;
