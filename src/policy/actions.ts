@@ -351,6 +351,14 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'WriteMail',
 ];
 
+/**
+ * What a request to one of those endpoints asks for beside: it shows or writes more than the endpoint's name says. None begins with
+ * Get or List, so that a policy for readers, which allows `holdfast:Get*`, allows none of them.
+ */
+export const SECOND_ACTIONS = ['RepairUsage', 'ShowSecretKeys'] as const;
+
+export type SecondAction = (typeof SECOND_ACTIONS)[number];
+
 function s3Rows(names: Readonly<Record<string, Keys>>, type: ResourceType, isInert = false): ActionRow[] {
   return Object.entries(names).map(([name, keys]) => ({
     action: `s3:${name}`,
@@ -383,7 +391,9 @@ export const ACTIONS: readonly ActionRow[] = [
   ...identityRows('sts', STS_ACTIONS),
   ...identityRows(
     'holdfast',
-    Object.fromEntries(OPERATOR_ACTIONS.map((name): [string, IdentityAction] => [name, [['any']]])),
+    Object.fromEntries(
+      [...OPERATOR_ACTIONS, ...SECOND_ACTIONS].map((name): [string, IdentityAction] => [name, [['any']]]),
+    ),
   ),
 ];
 

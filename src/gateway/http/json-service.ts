@@ -13,6 +13,7 @@ import { createFairTurns } from '../../base/async/fair-turns.ts';
 import { nextTurn } from '../../base/async/next-turn.ts';
 import { parseBoundedJson, TooManyValues } from '../../base/text/bounded-json.ts';
 import { writeJson } from '../../base/text/write-json.ts';
+import type { SecondAction } from '../../policy/actions.ts';
 import { AppError, type ErrorCode } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { createLazySchemas } from './lazy-schemas.ts';
@@ -26,6 +27,8 @@ declare module 'fastify' {
     readonly absent?: string;
     /** As `isLenient` of a service, of this route alone. */
     readonly isLenient?: boolean;
+    /** Of the operator API: actions that a request needs beside the route's own, by what it asks for once it is checked. */
+    readonly needsToo?: (request: FastifyRequest) => readonly SecondAction[];
   }
 }
 

@@ -173,7 +173,7 @@ interface Described {
 }
 
 /** A user of the root account. */
-function userWith(Action: string, body: Buffer) {
+function userWith(Action: string | string[], body: Buffer) {
   const Statement = [{ Effect: 'Allow', Action, Resource: '*' }];
   const outcome = compilePolicy(JSON.stringify({ Version: '2012-10-17', Statement }), { type: 'identity' });
   if (outcome.kind !== 'compiled') throw new Error(outcome.message);
@@ -192,6 +192,53 @@ test('a user of the root account may call what its policies allow', async () => 
   const action = 'holdfast:ListAccounts';
   const rule = 'no identity policy allows it';
   expect(caller.asker.record).toEqual({ action, refusedAccess: { action, resource: '*', rule } });
+});
+
+test('who may read is shown no secret keys, and who may count mends nothing', async () => {
+  const control = { id: 2, name: 'C', email: 'c@x.example' };
+  const customer = { id: 3, accountId: '1', createdAtMs: 0, control, contact: {}, state: 'paid' };
+  const tenancy = {
+    listCustomers: async () => ({ items: [customer], total: 1 }),
+    getCustomer: async () => customer,
+    changeCustomer: async () => customer,
+  };
+  const metadata = {
+    shardCount: 1,
+    query: async () => ({ kind: 'done', value: { buckets: [] } }),
+  };
+  const usageBook = { stored: async () => () => ({ activeBytes: 0, deletedBytes: 0 }) };
+  const clock = { monotonicMs: () => 0 };
+  const real = createOperatorApi({ tenancy, metadata, usageBook, clock } as unknown as OperatorContext);
+  const calls = [
+    ['GET', '/sub-accounts', '?includeKeys=true', '', 'ListSubAccounts', 'ShowSecretKeys'],
+    ['GET', '/sub-accounts/3', '?includeKeys=true', '', 'GetSubAccount', 'ShowSecretKeys'],
+    ['PUT', '/sub-accounts/3', '?includeKeys=true', '{}', 'ChangeSubAccount', 'ShowSecretKeys'],
+    ['POST', '/usage/recount', '', '{"repair":true}', 'RecountUsage', 'RepairUsage'],
+  ] as const;
+  for (const [method, path, query, text, first, second] of calls) {
+    const asked = (actions: string | string[], suffix: string, sent: string) => {
+      const body = Buffer.from(sent);
+      return real.answer({
+        method,
+        url: OPERATOR_PREFIX + path + suffix,
+        body,
+        caller: userWith(actions, body),
+      });
+    };
+    const own = `holdfast:${first}`;
+    await expect(asked(own, query, text)).rejects.toMatchObject({
+      code: 'AccessDenied',
+      message: expect.stringContaining(`holdfast:${second}`),
+    });
+    expect((await asked(own, '', text && '{}')).status).toBe(200);
+    expect((await asked([own, `holdfast:${second}`], query, text)).status).toBe(200);
+  }
+  const readers = ['holdfast:Get*', 'holdfast:List*', 'holdfast:Read*', 'holdfast:Find*'];
+  const url = `${OPERATOR_PREFIX}/sub-accounts/3?includeKeys=true`;
+  const body = Buffer.alloc(0);
+  await expect(
+    real.answer({ method: 'GET', url, body, caller: userWith(readers, body) }),
+  ).rejects.toMatchObject({ code: 'AccessDenied' });
 });
 
 test("no policy lets a user take the second factor of the root of the operator's account away", async () => {

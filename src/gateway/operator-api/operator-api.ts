@@ -65,6 +65,7 @@ export function createOperatorApi(
       for (const [$id, schema] of Object.entries(NAMED)) app.addSchema({ $id, ...schema });
       await app.register(swagger, DOCUMENT);
       app.addHook('onRequest', requirePermission);
+      app.addHook('preHandler', requireSecondActions);
       for (const topic of TOPICS) {
         await nextTurn();
         await app.register(topic, { prefix: OPERATOR_PREFIX, context });
@@ -83,6 +84,17 @@ async function requirePermission(request: FastifyRequest): Promise<void> {
   const { asker } = request.getDecorator<OperatorCaller>('caller');
   const action = `holdfast:${operationId}`;
   asker.record.action = action;
+  await requireAction(asker, action);
+}
+
+/** Beside it, what a request asks for that shows secrets, or writes where the endpoint reads. Throws AccessDenied. */
+async function requireSecondActions(request: FastifyRequest): Promise<void> {
+  const { asker } = request.getDecorator<OperatorCaller>('caller');
+  for (const name of request.routeOptions.config.needsToo?.(request) ?? [])
+    await requireAction(asker, `holdfast:${name}`);
+}
+
+async function requireAction(asker: OperatorCaller['asker'], action: string): Promise<void> {
   await authorizeAction(asker, {
     action,
     resource: '*',

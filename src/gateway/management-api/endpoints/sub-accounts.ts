@@ -8,6 +8,7 @@ import type {
   NewCustomer,
 } from '../../../accounts/tenancy.ts';
 import type { StoredFigures } from '../../../accounts/usage-book.ts';
+import type { SecondAction } from '../../../policy/actions.ts';
 import { objectOf } from '../../http/json-schemas.ts';
 import { doneAnswer, envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
 import { callerOf, type ManagementContext } from '../management-context.ts';
@@ -55,6 +56,11 @@ function filterOf(query: SubAccountQuery): CustomerFilter {
 
 function optionsOf({ includeKeys, includeDeleted }: SubAccountQuery): CustomerOptions {
   return given({ includeKeys, includeDeleted });
+}
+
+/** Of operators, who may read without seeing secrets; of partners, src/accounts decides. */
+function showsKeys({ query }: { query: unknown }): readonly SecondAction[] {
+  return (query as SubAccountQuery).includeKeys === true ? ['ShowSecretKeys'] : [];
 }
 
 /** Without the fields that are absent. */
@@ -148,6 +154,7 @@ export async function subAccounts(
         querystring: LIST_QUERY,
         response: { 200: { description: 'A page of sub-accounts.', ...listEnvelopeOf(SUB_ACCOUNT) } },
       },
+      config: { needsToo: showsKeys },
     },
     async (request) => {
       const caller = callerOf(request);
@@ -200,7 +207,7 @@ function addOneSubAccount(app: FastifyInstance, context: ManagementContext): voi
         querystring: OPTIONS_QUERY,
         response: ANSWER,
       },
-      config: { errors: ['NoSuchEntity'] },
+      config: { errors: ['NoSuchEntity'], needsToo: showsKeys },
     },
     async (request) => {
       const caller = callerOf(request);
@@ -224,7 +231,7 @@ function addOneSubAccount(app: FastifyInstance, context: ManagementContext): voi
           200: { description: 'The sub-account.', ...envelopeOf(SUB_ACCOUNT, 'subAccountUpdated') },
         },
       },
-      config: { errors: ['NoSuchEntity', 'EntityAlreadyExists'] },
+      config: { errors: ['NoSuchEntity', 'EntityAlreadyExists'], needsToo: showsKeys },
     },
     async (request) => {
       const caller = callerOf(request);

@@ -199,7 +199,7 @@ function addRecount(app: FastifyInstance, context: OperatorContext): void {
         body: inputOf<RecountInput>({
           bucket: optional(textOf('This bucket alone.')),
           from: optional(textOf('`next` of the answer before.')),
-          repair: optional(booleanOf('Adds what is missing.')),
+          repair: optional(booleanOf('Adds what is missing. Needs holdfast:RepairUsage, too.')),
         }),
         response: {
           200: {
@@ -221,7 +221,10 @@ function addRecount(app: FastifyInstance, context: OperatorContext): void {
           },
         },
       },
-      config: { errors: ['NoSuchEntity', 'ServiceUnavailable', 'ValidationError'] },
+      config: {
+        errors: ['NoSuchEntity', 'ServiceUnavailable', 'ValidationError'],
+        needsToo: ({ body }) => ((body as RecountInput).repair === true ? ['RepairUsage'] : []),
+      },
     },
     ({ body: { bucket, from, repair = false } }) => {
       const recount = new Recount(context, { repair });
