@@ -40,7 +40,10 @@ export async function keepTrace(
   }
 }
 
-/** The process that was here before is gone, though its lease has not ended: two cannot listen at one address. */
+/**
+ * The process that was here before is gone, though its lease has not ended: two cannot listen at one address, and threads
+ * that do are instances of their own.
+ */
 async function removeEarlier(
   { store, prefix }: CoordinationContext,
   { key, member }: { key: string; member: Member },
