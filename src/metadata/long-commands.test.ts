@@ -6,6 +6,7 @@ import {
   BUCKET,
   BUCKET_NAME,
   beginUpload,
+  dataOf,
   etagOf,
   OWNER,
   openMetadata,
@@ -13,10 +14,11 @@ import {
 } from '../../tests/support/metadata/metadata-shards.ts';
 import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
 import { nextTurn } from '../base/async/next-turn.ts';
+import type { Steps } from '../base/async/steps.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId, ObjectKey } from '../types/names.ts';
-import { partCodec } from '../types/records/rows.ts';
+import { linkCodec, partCodec } from '../types/records/rows.ts';
 import { CommandView } from './engine/command-view.ts';
 import { SHARD_COLUMNS } from './engine/shards.ts';
 
@@ -62,7 +64,10 @@ async function openCounted() {
     },
     finish(turn, steps) {
       readBefore.push(counts.rows);
-      return fair.finish(turn, steps);
+      return fair.finish(
+        turn,
+        toldSteps(steps, () => hooks.onTurn?.()),
+      );
     },
     begin: fair.begin,
   };
@@ -74,6 +79,15 @@ async function openCounted() {
     return counts.rows;
   };
   return { world, turns, taken, readBefore, count, counts, hooks };
+}
+
+function* toldSteps<T>(steps: Steps<T>, onStep: () => void): Steps<T> {
+  for (;;) {
+    onStep();
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    yield;
+  }
 }
 
 type Counted = Awaited<ReturnType<typeof openCounted>>['world'];
@@ -180,6 +194,35 @@ test('a Complete of parts of many pieces reads and decodes a bounded number of b
   expect(decodedBytesMax).toBeLessThan(400_000);
   expect(counts.gotBytesMax).toBeLessThan(LIMITS.uploadPartsBytesMax + 1 * MiB);
   decoded.mockRestore();
+});
+
+test('the links of a part of a thousand pieces are admitted some at a time', async () => {
+  const { world, hooks, taken } = await openCounted();
+  const uploadId = await beginUpload(world, 'a');
+  const stored = world.newData();
+  await world.put('stored', { data: stored });
+  const [use] = stored.uses;
+  if (use === undefined) throw new Error('an object has a piece');
+  const uses = Array.from({ length: 1000 }, () => ({ ...use, linkId: world.newLinkId() }));
+  const links = uses.map(({ blobId, linkId }) => ({ blobId, linkId }));
+  const encoded = vi.spyOn(linkCodec, 'encode');
+  let encodedMost = 0;
+  let encodedCount = 0;
+  hooks.onTurn = () => {
+    const count = encoded.mock.calls.length;
+    encodedMost = Math.max(encodedMost, count);
+    encodedCount += count;
+    encoded.mockClear();
+  };
+  const data = dataOf(uses, { births: [], links });
+  const segments = uses.map(({ sizeBytes }, at) => ({ use: at, offsetBytes: 0, sizeBytes }));
+  const part = { partNumber: 1, sizeBytes: data.sizeBytes, etag: etagOf('part'), uses, segments };
+  const command = { bucketId: BUCKET, key: key('a'), uploadId, part, data: data.grant };
+  const reply = await world.shards.execute({ shard: 0, bucket }, 'commit-part', command);
+  hooks.onTurn();
+  expect(reply).toMatchObject({ value: { kind: 'committed' } });
+  expect([encodedCount, encodedMost, new Set(taken)]).toEqual([1000, 100, new Set([OWNER])]);
+  encoded.mockRestore();
 });
 
 test('of one owner two commands that read many rows by and by are under way at once', async () => {

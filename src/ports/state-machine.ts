@@ -71,6 +71,9 @@ export interface DecideContext {
   origin?: RequestOrigin | undefined;
 }
 
+/** What is known of it before it is decided. */
+export type PrepareContext = Pick<DecideContext, 'shard'>;
+
 /** Additions to counters; the engine sums them into absolute rows per group, so they need no lock. */
 export interface CounterDelta {
   name: string;
@@ -115,7 +118,7 @@ export interface CommandSpec<Command, Outcome> {
    * What `decide` needs and the rows alone say, of a command of many rows: done in short steps once all is read, so that deciding
    * does not keep the thread.
    */
-  prepare?(command: Command, view: View): Steps<unknown>;
+  prepare?(command: Command, view: View, context: PrepareContext): Steps<unknown>;
   /**
    * Pure and synchronous. May be evaluated again in another process: all chance comes from the context. `prepared` is what
    * `prepare` gave; without it the same is done here.

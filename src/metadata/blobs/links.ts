@@ -1,10 +1,11 @@
 // Links between versions (or parts) and blobs as rows: they begin with a grant, and end (R25-R29). Ending a link does not
 // touch the blob: mark-blobs.ts decides afterwards whether it still has links.
 import { assert } from '../../base/assert.ts';
+import { finishAtOnce, type Steps } from '../../base/async/steps.ts';
 import { toHex } from '../../base/bytes/bytes.ts';
 import { decodeOnce } from '../../base/record-codec.ts';
 import type { DataGrant, GrantRefusal, LinkGrant, NewBlob } from '../../ports/metadata/blobs.ts';
-import type { DecideContext, LockRequest, RowPut, View } from '../../ports/state-machine.ts';
+import type { DecideContext, LockRequest, PrepareContext, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BlobId, type BucketId, homeShardOf, idTimeMs, type LinkId } from '../../types/names.ts';
 import {
@@ -81,24 +82,26 @@ export function existsAlready({ births }: DataGrant, view: View): boolean {
   return births.some(({ use }) => view.row(blobRow(use.blobId)) !== undefined);
 }
 
-interface AdmitOptions extends ComposedHolder {
+interface PrepareOptions extends ComposedHolder {
   grant: DataGrant;
   names: readonly LinkName[];
+  view: View;
+  context: PrepareContext;
+}
+
+interface AdmitOptions extends PrepareOptions {
+  /** What `prepareLinks` gives for the grant; default: it is done at once. */
+  linkPuts?: readonly RowPut[];
   /** For a blob made by compaction (BlobRecord). */
   foldedFrom?: Uint8Array | undefined;
   chargedBytes?: number | undefined;
-  view: View;
   context: DecideContext;
 }
 
 /** R25, R36: the rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
 export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
-  const { grant, names, view, context } = options;
-  const granted = [...grant.births.map(({ use }) => use), ...grant.links];
-  assert(
-    granted.length === names.length && new Set([...granted, ...names].map(linkText)).size === names.length,
-    'every link of a manifest is granted once',
-  );
+  const { grant, view, context } = options;
+  const links = options.linkPuts ?? finishAtOnce(prepareLinks(options));
   if (grant.births.some((newBlob) => isLateBlob(newBlob, context))) return { kind: 'late' };
   if (grant.links.some((link) => isLateClaim(link, context))) return { kind: 'late' };
   const gone = grant.links.filter((link) =>
@@ -108,11 +111,7 @@ export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowCh
   const repairs = joinChanges(grant.births.map((newBlob) => newBlobRepair(newBlob, view, context)));
   const puts = [
     ...grant.births.flatMap((newBlob) => newBlobPuts(newBlob, options)),
-    ...grant.links.flatMap((link) => linkPuts(link, options)),
-    ...sharePuts(
-      grant.links.filter((link) => link.claim === undefined),
-      view,
-    ),
+    ...links,
     ...repairs.puts,
   ];
   return { kind: 'admitted', puts, counters: repairs.counters };
@@ -183,7 +182,29 @@ function newBlobRepair({ use, placed }: NewBlob, view: View, context: DecideCont
   return changeRepair(use.blobId, { before: undefined, after: debt }, context);
 }
 
-function linkPuts({ blobId, linkId, claim }: LinkGrant, options: AdmitOptions): RowPut[] {
+/** Links of one step. */
+const LINKS_OF_STEP = 100;
+
+/** The rows of links to blobs that exist already: of a thousand of them that takes long. */
+export function* prepareLinks(options: PrepareOptions): Steps<RowPut[]> {
+  const { grant, names, view } = options;
+  const granted = [...grant.births.map(({ use }) => use), ...grant.links];
+  assert(
+    granted.length === names.length && new Set([...granted, ...names].map(linkText)).size === names.length,
+    'every link of a manifest is granted once',
+  );
+  const puts: RowPut[] = [];
+  for (let at = 0; at < grant.links.length; at += LINKS_OF_STEP) {
+    yield;
+    const some = grant.links.slice(at, at + LINKS_OF_STEP);
+    for (const link of some) puts.push(...linkPuts(link, options));
+    const own = some.filter(({ claim }) => claim === undefined);
+    puts.push(...sharePuts(own, view));
+  }
+  return puts;
+}
+
+function linkPuts({ blobId, linkId, claim }: LinkGrant, options: PrepareOptions): RowPut[] {
   const { view, context } = options;
   const { shard } = context;
   const link = ownLinkPut({ blobId, linkId }, shard, options);

@@ -418,10 +418,9 @@ export class Shard {
   #prepare(call: Call, view: CommandView): Promise<unknown> | undefined {
     const { turns } = this.#parts;
     const { spec, command } = call;
-    if (turns === undefined || spec.prepare === undefined || view.weight < LONG_COMMAND_ROWS)
-      return undefined;
+    if (turns === undefined || spec.prepare === undefined || !isLong(call, view.weight)) return undefined;
     const owner = this.#ownerOf(call, view);
-    return turns.finish({ owner, work: 'commands' }, spec.prepare(command, view));
+    return turns.finish({ owner, work: 'commands' }, spec.prepare(command, view, this.#context));
   }
 
   /** '' for work of the server itself. */

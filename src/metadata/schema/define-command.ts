@@ -8,6 +8,7 @@ import type {
   DecideContext,
   Decision,
   LockRequest,
+  PrepareContext,
   RangeAddress,
   Reads,
   RowAddress,
@@ -41,7 +42,7 @@ interface CommandForm<Command, Outcome, Prepared> {
   /** Counters that `decide` will ask for, by what was looked at. Leave out where they are few: then it decides once more. */
   counters?(command: Command, view: View): readonly string[];
   /** What `decide` is given as its last argument: of a command that looks at thousands of rows (CommandSpec). */
-  prepare?(command: Command, view: View): Steps<Prepared>;
+  prepare?(command: Command, view: View, context: PrepareContext): Steps<Prepared>;
   decide(command: Command, view: View, context: CommandContext, prepared: Prepared): Decision<Outcome>;
 }
 
@@ -60,7 +61,7 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
       command: Command,
       view: View,
       context: DecideContext,
-      prepared: unknown = prepare && finishAtOnce(prepare(command, view)),
+      prepared: unknown = prepare && finishAtOnce(prepare(command, view, context)),
     ) => form.decide(command, view, { ...context, ...metering, rules }, prepared as Prepared);
     const fixed = {
       locks,
