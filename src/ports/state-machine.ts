@@ -67,6 +67,8 @@ export interface DecideContext {
   vector(name: string): readonly number[];
   /** Cryptographic in production, seeded in tests. */
   random(sizeBytes: number): Uint8Array;
+  /** Of a command that leaves what is busy: the names of the locks that it does not hold. What they guard it may not touch. */
+  left: ReadonlySet<string>;
   /** The client's request that it is made for; absent: the server's own work. */
   origin?: RequestOrigin | undefined;
 }
@@ -101,6 +103,12 @@ export interface LockRequest {
 
 export interface CommandSpec<Command, Outcome> {
   locks(command: Command): LockRequest[];
+  /**
+   * Of the server's work on things of several owners: it does not wait for locks that others hold or wait for, and goes on with
+   * those that are free. While it waited it would hold these, and the queue of one owner would stop others. `decide` leaves out
+   * what is in `left`, and says so in its outcome: that comes again, in a command of its own that waits.
+   */
+  leavesBusy?(command: Command): boolean;
   reads(command: Command): Reads;
   /** Of one that comes without a believed bucket and may read much: whose turns it takes. */
   ownerOf?(command: Command): string;

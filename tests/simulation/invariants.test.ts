@@ -305,7 +305,7 @@ describe('nodes and answers', () => {
       const command = { kind: 'put', key: 'x', value: '1', simulatedRequestId: requestId } as never;
       const view = { row: () => undefined, has: () => true, range: () => [] };
       const random = (size: number) => new Uint8Array(size);
-      const counted = { counter: () => 0, vector: () => [] };
+      const counted = { counter: () => 0, vector: () => [], left: new Set<string>() };
       const context = { nowMs: 0, acceptedMs: 0, shard: 0, shardCount: 1, ...counted, random };
       machine.commands.write?.decide(command, view, context);
       return step();

@@ -237,6 +237,7 @@ class Replica {
       shardCount,
       counter,
       vector: () => [],
+      left: new Set<string>(),
       random: (size: number) => random.bytes(size),
     };
     const { outcome, puts } = spec.decide(body as never, view, context);

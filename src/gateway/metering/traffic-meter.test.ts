@@ -8,10 +8,14 @@ import {
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createUsages } from '../../accounts/usages.ts';
+import { createFairTurns } from '../../base/async/fair-turns.ts';
+import { LOCK, shared } from '../../metadata/schema/define-command.ts';
+import { metadataMachine } from '../../metadata/state-machine.ts';
 import type { Envelope, MetadataPort, Reply } from '../../ports/metadata/port.ts';
 import type { TrafficDay } from '../../ports/metadata/usage.ts';
+import type { CommandSpec } from '../../ports/state-machine.ts';
 import { AT } from '../../types/metered.ts';
-import type { AccountId, BucketId } from '../../types/names.ts';
+import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import { DAY_MS } from '../../types/usage.ts';
 import {
   createTrafficMeter,
@@ -166,4 +170,35 @@ test('requests about no bucket, and those about one that is gone, count for the 
   ]);
   const present = createUsages(world.shards, world.clock);
   expect(await present.currentOf('000000000002' as AccountId)).toBeUndefined();
+});
+
+test('a bucket that another command holds stops neither the traffic of others nor what they do', async () => {
+  const held = Promise.withResolvers<void>();
+  const hold: CommandSpec<never, unknown> = {
+    locks: () => [shared(LOCK.bucket(BUCKET))],
+    reads: () => ({}),
+    isLong: () => true,
+    decide: () => ({ outcome: {}, puts: [] }),
+  };
+  const machine = { ...metadataMachine, commands: { ...metadataMachine.commands, hold } };
+  const world = await openMetadata({ machine, turns: { ...createFairTurns(), take: () => held.promise } });
+  await world.createBucket();
+  const others = { accountId: '000000000002' as AccountId, bucketId: 'b000000000000002' as BucketId };
+  const { accountId: owner, bucketId } = others;
+  await world.execute('create-bucket', { bucketId, name: 'others' as BucketName, owner });
+  const holding = world.execute('hold' as never, {} as never);
+  const deleting = world.execute('delete-bucket', { bucketId: BUCKET });
+
+  const { meter } = openMeter(world.shards, world.clock);
+  meter.note(IN_BUCKET, PUT);
+  meter.note({ ...others, shard: 0 }, PUT);
+  const flushing = meter.flush();
+  const usages = createUsages(world.shards, world.clock);
+  await expect.poll(async () => await usages.currentOf(owner)).toMatchObject({ putCalls: 1 });
+  expect((await world.execute('delete-bucket', { bucketId })).kind).toBe('deleted');
+
+  held.resolve();
+  await Promise.all([holding, deleting, flushing]);
+  await meter.flush();
+  expect(await usages.currentOf(OWNER)).toMatchObject({ putCalls: 1 });
 });

@@ -63,6 +63,10 @@ interface Waiting extends TrafficDay {
 
 interface Batch {
   shard: number;
+  /** Batches of one lane are sent one after the other; lanes do not wait for each other. */
+  lane: string;
+  /** It is of one bucket that was left, and waits for it. */
+  isAlone: boolean;
   requestId: string;
   days: Waiting[];
   /** Monotonic ms since when it may have been counted; undefined: it was not. */
@@ -88,7 +92,8 @@ class Meter implements TrafficMeter {
   #batches: Batch[] = [];
   /** Buckets in batches. */
   #batchedCount = 0;
-  #flushing: Promise<void> | undefined;
+  /** Those that are sending. */
+  readonly #lanes = new Map<string, Promise<void>>();
   #wake = new AbortController();
 
   constructor(deps: Parameters<typeof createTrafficMeter>[0]) {
@@ -132,39 +137,49 @@ class Meter implements TrafficMeter {
     while (!signal.aborted) {
       await clock.sleep(flushEveryMs, AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
-      await this.flush();
+      // A shard that holds a batch up does not hold up the next time.
+      this.#beginLanes();
       // What could not be sent does not make the next time come at once.
       if (this.#wake.signal.aborted) this.#wake = new AbortController();
     }
   }
 
   async flush(): Promise<void> {
-    // One that runs may have begun before the last request was noted.
-    while (this.#flushing !== undefined) await this.#flushing;
-    this.#flushing = this.#send().finally(() => {
-      this.#flushing = undefined;
-    });
-    await this.#flushing;
+    this.#beginLanes();
+    // What a batch leaves out has a lane of its own.
+    while (this.#lanes.size > 0) await Promise.all(this.#lanes.values());
   }
 
-  async #send(): Promise<void> {
+  #beginLanes(): void {
     this.#makeBatches();
-    const byShard = Map.groupBy(this.#batches, ({ shard }) => shard);
-    await Promise.all([...byShard.values()].map((batches) => this.#sendAll(batches)));
-    if (this.#batches.length > 0) return;
+    if (this.#batches.length === 0) this.#noteAllSent();
+    for (const { lane } of this.#batches) this.#beginLane(lane);
+  }
+
+  /** One that is sending comes to the batches that were made since. */
+  #beginLane(lane: string): void {
+    if (this.#lanes.has(lane)) return;
+    // There is a batch of it: it has not ended when it is set.
+    this.#lanes.set(lane, this.#sendAll(lane));
+  }
+
+  #noteAllSent(): void {
     const { clock, telemetry } = this.#deps;
     telemetry.gauge('holdfast_traffic_flushed_timestamp_seconds', clock.wallMs() / 1000);
   }
 
-  /** Of one shard: the first that cannot be sent lets the others wait. */
-  async #sendAll(batches: readonly Batch[]): Promise<void> {
-    for (const batch of batches) if (!(await this.#sendOne(batch))) return;
+  /** The first that cannot be sent lets the others wait. */
+  async #sendAll(lane: string): Promise<void> {
+    const next = () => this.#batches.find((batch) => batch.lane === lane);
+    for (let batch = next(); batch !== undefined; batch = next()) if (!(await this.#sendOne(batch))) break;
+    this.#lanes.delete(lane);
+    if (this.#batches.length === 0) this.#noteAllSent();
   }
 
   /** False: the shard does not take it now. */
   async #sendOne(batch: Batch): Promise<boolean> {
     const { metadata, clock, log } = this.#deps;
-    const { shard, requestId, days, inDoubtSinceMs } = batch;
+    const { shard, requestId, days, isAlone, inDoubtSinceMs } = batch;
     if (inDoubtSinceMs !== undefined && clock.monotonicMs() - inDoubtSinceMs > SENT_AGAIN_FOR_MS) {
       this.#drop(batch);
       this.#lose(days.reduce((sum, { figures }) => sum + callCount(figures), 0));
@@ -174,14 +189,30 @@ class Meter implements TrafficMeter {
     const envelope = { shard, requestId, ...(inDoubtSinceMs !== undefined && { isRetry: true }) };
     const sent = days.map(({ accountId, bucketId, day, figures }) => ({ accountId, bucketId, day, figures }));
     const beganAtMs = clock.monotonicMs();
-    const reply = await metadata.execute(envelope, 'add-traffic', { days: sent }).catch(() => undefined);
+    const command = { days: sent, ...(!isAlone && { leavesBusy: true as const }) };
+    const reply = await metadata.execute(envelope, 'add-traffic', command).catch(() => undefined);
     if (reply?.kind === 'done') {
       this.#drop(batch);
+      for (const at of reply.value.left ?? []) this.#sendAlone(days[at]);
       for (const at of reply.value.unplaced) this.#chargeAccount(days[at]);
       return true;
     }
     if (reply?.kind !== 'busy' && reply?.kind !== 'full') batch.inDoubtSinceMs ??= beganAtMs;
     return false;
+  }
+
+  /** Another command held the bucket: what was asked of it goes by itself, and waits with others of its account alone. */
+  #sendAlone(left: Waiting | undefined): void {
+    if (left === undefined) return;
+    this.#batchedCount++;
+    const lane = `${left.shard} ${left.accountId}`;
+    this.#addBatch({ shard: left.shard, lane, isAlone: true, days: [left] });
+    this.#beginLane(lane);
+  }
+
+  #addBatch(batch: Omit<Batch, 'requestId' | 'inDoubtSinceMs'>): void {
+    const requestId = toHex(this.#deps.random.bytes(REQUEST_ID_BYTES));
+    this.#batches.push({ ...batch, requestId, inDoubtSinceMs: undefined });
   }
 
   /** The bucket is gone: what was asked of it counts for its account. */
@@ -201,9 +232,8 @@ class Meter implements TrafficMeter {
     this.#waiting = new Map();
     for (const [shard, days] of byShard)
       for (let at = 0; at < days.length; at += BATCH_BUCKETS) {
-        const requestId = toHex(this.#deps.random.bytes(REQUEST_ID_BYTES));
         const some = days.slice(at, at + BATCH_BUCKETS);
-        this.#batches.push({ shard, requestId, days: some, inDoubtSinceMs: undefined });
+        this.#addBatch({ shard, lane: `${shard}`, isAlone: false, days: some });
       }
   }
 

@@ -59,6 +59,16 @@ export class LockTable {
     return waiting;
   }
 
+  /** Takes those that are free now, waits for none, and gives them. */
+  takeFree(requests: readonly LockRequest[]): readonly LockRequest[] {
+    const free = requests.filter(({ name, mode }) => {
+      const lock = this.#locks.get(name);
+      return lock === undefined || (lock.queue.length === 0 && isFree(lock, mode));
+    });
+    this.acquire(free);
+    return free;
+  }
+
   release(requests: readonly LockRequest[]): void {
     for (const { name, mode } of requests) {
       const lock = must(this.#locks.get(name), 'a lock that is released is held');

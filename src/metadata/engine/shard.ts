@@ -57,6 +57,7 @@ const GET_TIME_JUMP: keyof EngineQueries = 'get-time-jump';
 
 const NEVER = () => false;
 const NO_VALUES: readonly number[] = [];
+const NONE_LEFT: ReadonlySet<string> = new Set();
 
 const BUSY: Reply<never> = { kind: 'busy' };
 const UNKNOWN: Reply<never> = { kind: 'unknown' };
@@ -92,6 +93,8 @@ interface Call {
   account: SharePath;
   /** Of its entry, as the account's share of the overlays knows it. */
   pendingBytes: number;
+  /** As `decide` is told. */
+  left: ReadonlySet<string>;
   resolve(reply: Reply<unknown>): void;
 }
 
@@ -109,7 +112,7 @@ export class Shard {
   /** Answers under way by request id: duplicates share them (R18). */
   readonly #running = new Map<string, Promise<Reply<unknown>>>();
   /** What all commands are given. */
-  readonly #context: Omit<DecideContext, 'nowMs' | 'acceptedMs' | 'counter' | 'vector' | 'origin'>;
+  readonly #context: Omit<DecideContext, 'nowMs' | 'acceptedMs' | 'counter' | 'vector' | 'left' | 'origin'>;
   #status: 'open' | 'closing' | 'failed' = 'open';
   #onDrained: (() => void) | undefined;
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
@@ -161,6 +164,7 @@ export class Shard {
       isTooLate,
       account,
       pendingBytes: 0,
+      left: NONE_LEFT,
       resolve,
     };
     this.#calls.add(call);
@@ -343,8 +347,10 @@ export class Shard {
   async #evaluate(call: Call): Promise<void> {
     const { shard, kv, overlay } = this.#parts;
     const { spec, command } = call;
-    const locks = mergeLocks(spec.locks(command));
-    const waiting = this.#locks.acquire(locks);
+    const asked = mergeLocks(spec.locks(command));
+    const locks = spec.leavesBusy?.(command) === true ? this.#locks.takeFree(asked) : asked;
+    const waiting = locks === asked ? this.#locks.acquire(asked) : undefined;
+    if (locks !== asked) call.left = namesLeft(asked, locks);
     if (waiting !== undefined) await waiting;
     let end: (() => void) | undefined;
     try {
@@ -473,9 +479,10 @@ export class Shard {
         return counters.value(name) ?? NO_VALUES;
       };
       const counter = (name: string) => vector(name)[0] ?? 0;
-      const { origin } = call.envelope;
+      const { envelope, left } = call;
+      const { origin } = envelope;
       const acceptedMs = nowMs - this.#timeJumpMs;
-      const context = { ...this.#context, nowMs, acceptedMs, counter, vector, origin };
+      const context = { ...this.#context, nowMs, acceptedMs, counter, vector, left, origin };
       const decision = call.spec.decide(call.command, view, context, prepared);
       for (const { name } of decision.counters ?? []) names.push(name);
       const loading = counters.load(names);
@@ -566,4 +573,10 @@ function isLong({ spec, command }: Call, rowCount: number): boolean {
 
 function staleBucket(refusal: { bucket: unknown }, timeMs: number): Reply<never> {
   return { kind: 'stale-bucket', bucket: refusal.bucket as never, timeMs };
+}
+
+function namesLeft(asked: readonly LockRequest[], held: readonly LockRequest[]): ReadonlySet<string> {
+  const left = new Set(asked.map(({ name }) => name));
+  for (const { name } of held) left.delete(name);
+  return left;
 }

@@ -29,6 +29,7 @@ export const LOOK_AGAIN = 'look-again';
 interface CommandForm<Command, Outcome, Prepared> {
   locks(command: Command): LockRequest[];
   /** As CommandSpec has them. */
+  leavesBusy?(command: Command): boolean;
   ownerOf?(command: Command): string;
   isLong?(command: Command): boolean;
   mayReadMuch?(command: Command): boolean;
@@ -55,7 +56,7 @@ export type DefinedCommand<Command, Outcome> = (
 export function defineCommand<Command, Outcome, Prepared = undefined>(
   form: CommandForm<Command, Outcome, Prepared>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks, ownerOf, isLong, mayReadMuch, readsFew, counters, prepare } = form;
+  const { look, locks, leavesBusy, ownerOf, isLong, mayReadMuch, readsFew, counters, prepare } = form;
   return (rules, metering) => {
     const decide = (
       command: Command,
@@ -66,6 +67,7 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
     const fixed = {
       locks,
       decide,
+      ...(leavesBusy && { leavesBusy }),
       ...(ownerOf && { ownerOf }),
       ...(isLong && { isLong }),
       ...(mayReadMuch && { mayReadMuch }),

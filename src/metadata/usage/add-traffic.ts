@@ -20,6 +20,8 @@ export const addTraffic = defineCommand<CommandOf<'add-traffic'>, OutcomeOf<'add
     ...[...new Set(days.map(({ bucketId }) => bucketId))].map((bucketId) => exclusive(LOCK.usage(bucketId))),
   ],
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ days }, view) {
     for (const metered of days) {
       findUsageState(view, metered);
@@ -27,12 +29,17 @@ export const addTraffic = defineCommand<CommandOf<'add-traffic'>, OutcomeOf<'add
     }
   },
 
-  decide({ days }, view, { nowMs }) {
+  decide({ days }, view, { nowMs, left }) {
     const today = dayOf(nowMs);
     const puts: RowPut[] = [];
     const counters: CounterDelta[] = [];
     const unplaced: number[] = [];
+    const leftAt: number[] = [];
     for (const [at, { figures, day, ...metered }] of days.entries()) {
+      if (left.has(LOCK.usage(metered.bucketId))) {
+        leftAt.push(at);
+        continue;
+      }
       const firstOpen = firstOpenDay(view, metered, nowMs);
       if (firstOpen === undefined) {
         unplaced.push(at);
@@ -51,7 +58,8 @@ export const addTraffic = defineCommand<CommandOf<'add-traffic'>, OutcomeOf<'add
       const delta = figures.map((figure, field) => (field < STORED_FIELDS ? 0 : figure));
       counters.push({ name: COUNTER.dayUsage(bucketId, counted), delta });
     }
-    return { outcome: { kind: 'added', unplaced }, puts, counters };
+    const outcome = { kind: 'added', unplaced, ...(leftAt.length > 0 && { left: leftAt }) } as const;
+    return { outcome, puts, counters };
   },
 });
 

@@ -38,9 +38,12 @@ export interface HeldByAccount {
 export interface UsageCommands {
   /**
    * Adds what a gateway has counted, to the day it says or to the next one that is not closed. `unplaced`: places in `days` of
-   * buckets that are gone and have no more records.
+   * buckets that are gone and have no more records; `left`: of those that are not counted, because another command held them.
    */
-  'add-traffic': { command: { days: readonly TrafficDay[] }; outcome: { kind: 'added'; unplaced: number[] } };
+  'add-traffic': {
+    command: { days: readonly TrafficDay[]; leavesBusy?: true };
+    outcome: { kind: 'added'; unplaced: number[]; left?: number[] };
+  };
   /** Closes the next day of each bucket, where that is over and no later than `throughDay`. */
   'close-usage': {
     command: { buckets: readonly MeteredBucket[]; throughDay: number };
