@@ -11,7 +11,6 @@ import { identityKeys } from '../types/records/identity-records.ts';
 import type { AccountState } from '../types/records/rows.ts';
 import type { CustomerRecord, NewCustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
-import { DAY_MS } from '../types/usage.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { Accounts } from './accounts.ts';
 import { withIdentities } from './identity-store.ts';
@@ -42,15 +41,11 @@ import {
   type TenancyTree,
   taken,
 } from './tenancy-tree.ts';
+import { changedTrial, newTrial } from './trials.ts';
 
 /** Sub-accounts of a list whose keys are read at once. */
 const KEYS_AT_ONCE = 20;
-const TRIAL_DAYS = 30;
-const TRIAL_DAYS_MAX = 365;
-const TRIAL_TB = 1;
 const STORAGE_TB_MAX = 1_000_000;
-/** What older clients mean by 1 TB: their trials are in GB (extensions 1.4). */
-const TRIAL_GB = 1024;
 
 export interface CustomersDeps {
   tree: TenancyTree;
@@ -194,9 +189,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
     return trialToPaid === true && record.state === 'trial' ? 'paid' : undefined;
   }
 
-  function changed(record: CustomerRecord, changes: CustomerChanges): CustomerRecord {
+  function changed(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges): CustomerRecord {
     const { quotaType, sendPasswordReset, ftpEnabled, ssoEnabled, isUnpaid, channelAccountId } = changes;
     const { channelId: _channel, purchasedStorageTB: _purchased, ...rest } = record;
+    const { trial } = record;
     const purchased = changes.purchasedStorageTB ?? undefined;
     const storage = changes.purchasedStorageTB === undefined ? record.purchasedStorageTB : purchased;
     const channel = channelAccountId === undefined ? record.channelId : (channelAccountId ?? undefined);
@@ -209,15 +205,15 @@ export function createCustomers(deps: CustomersDeps): Customers {
       ...(isUnpaid !== undefined && { isUnpaid }),
       ...(storage !== undefined && { purchasedStorageTB: storage }),
       ...(channel !== undefined && { channelId: channel }),
-      ...(record.trial && { trial: trialAfter(record.trial, record.createdAtMs, changes) }),
+      ...(trial && { trial: changedTrial(caller, { ...record, trial }, changes, clock.wallMs()) }),
       contact: mergeTexts(record.contact, contactOnly(changes.contact)),
     };
   }
 
-  async function save(record: CustomerRecord, changes: CustomerChanges): Promise<void> {
+  async function save(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges): Promise<void> {
     const { name, email } = changes;
     const state = stateAfter(record, changes);
-    const after = changed(record, changes);
+    const after = changed(caller, record, changes);
     checkStorage(after);
     const { accountId } = record;
     const outcome = requireDone(
@@ -296,7 +292,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
         ssoEnabled: false,
         isUnpaid: false,
         ...(purchased !== undefined && { purchasedStorageTB: purchased }),
-        ...(isTrial && { trial: trialAfter(undefined, clock.wallMs(), input) }),
+        ...(isTrial && { trial: newTrial(caller, input, clock.wallMs()) }),
       };
       checkStorage(customer);
       const { name, email } = input;
@@ -324,7 +320,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
       checkAccountFields({ ...(name !== undefined && { name }), ...(email !== undefined && { email }) });
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       checkChannel(changes.channelAccountId, record.controlId);
-      await save(record, changes);
+      await save(caller, record, changes);
       if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
       if (changes.sendPasswordReset === true)
         await deps.mails.order('password-reset', { ...record, email: changes.email ?? record.email });
@@ -351,22 +347,6 @@ export function createCustomers(deps: CustomersDeps): Customers {
       return tree.parentsOf(must(directory.find('customer', customerId), 'no record of it ever goes'));
     },
   };
-}
-
-/** Of a trial that begins, or is changed. Throws ValidationError. */
-function trialAfter(
-  before: CustomerRecord['trial'],
-  beganAtMs: number,
-  { trialDays, trialQuotaTB }: Pick<NewCustomer, 'trialDays' | 'trialQuotaTB'>,
-): NonNullable<CustomerRecord['trial']> {
-  const days = trialDays ?? TRIAL_DAYS;
-  if (!Number.isInteger(days) || days < 1 || days > TRIAL_DAYS_MAX)
-    refuse({ trialDays: `must be a whole number from 1 to ${TRIAL_DAYS_MAX}` });
-  const asked = trialQuotaTB === TRIAL_GB ? TRIAL_TB : trialQuotaTB;
-  const quotaTB = asked ?? before?.quotaTB ?? TRIAL_TB;
-  if (!(quotaTB > 0 && quotaTB <= STORAGE_TB_MAX)) refuse({ trialQuotaTB: 'must be above 0' });
-  const isKept = before !== undefined && trialDays === undefined;
-  return { quotaTB, endsAtMs: isKept ? before.endsAtMs : beganAtMs + days * DAY_MS };
 }
 
 /** Throws ValidationError. */

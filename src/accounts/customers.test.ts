@@ -1,0 +1,87 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
+import { createSeededRandom } from '../../tests/support/run/simulated.ts';
+import { createKeyring } from '../platform/memory/memory-keyring.ts';
+import { type Accounts, createAccounts } from './accounts.ts';
+import { createTenancy, type TenancyParts } from './create-tenancy.ts';
+import type { ApiCaller, CustomerChanges, NewCustomer } from './tenancy.ts';
+import { OPERATOR } from './tenancy-rules.ts';
+
+const DAY_MS = 86_400_000;
+
+let world: MetadataShards;
+let accounts: Accounts;
+let parts: TenancyParts;
+/** Of a control account. */
+let partner: ApiCaller;
+beforeEach(async () => {
+  world = await openMetadata();
+  const { shards: metadata, clock } = world;
+  const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(7), clock };
+  accounts = createAccounts(deps);
+  const hasher = { hash: async () => 'h', verify: async () => true };
+  const nothing = async () => undefined;
+  parts = createTenancy({
+    ...deps,
+    log: { warn() {} },
+    accounts,
+    hasher,
+    resetRootMfa: nothing,
+    setPlanQuota: nothing,
+  });
+  const control = { level: 'control' as const, name: 'Control', email: 'p@example.com' };
+  const { id } = await parts.tenancy.createPartner(OPERATOR, control);
+  partner = {
+    kind: 'partner-user',
+    level: 'control',
+    partnerId: id,
+    role: 'Admin',
+    isPlus: true,
+    keyId: 'k',
+  };
+});
+
+function create(input: Partial<NewCustomer> = {}) {
+  const given = { name: 'Bakery', email: 'bakery@example.com', password: 'Secret-1' };
+  return parts.tenancy.createCustomer(partner, { ...given, ...input });
+}
+
+const change = (id: number, changes: CustomerChanges, caller = partner) =>
+  parts.tenancy.changeCustomer(caller, id, changes);
+
+const refused = (field: string) => ({ code: 'ValidationError', fields: { [field]: expect.any(String) } });
+
+describe('a trial', () => {
+  test('that is over, or was left, does not come back, and its end stays where it was', async () => {
+    const { id, trial } = await create();
+    await change(id, { active: false });
+    world.clock.advance(60 * DAY_MS);
+    for (const caller of [partner, OPERATOR]) {
+      await expect(change(id, { trialDays: 90 }, caller)).rejects.toMatchObject(refused('trialDays'));
+      await expect(change(id, { trialQuotaTB: 2 }, caller)).rejects.toMatchObject(refused('trialQuotaTB'));
+    }
+    // As a client sends it that sends back what it has read.
+    expect(await change(id, { active: true, trialQuotaTB: 1, trialDays: 30 })).toMatchObject({
+      state: 'paid',
+      trial,
+    });
+    const other = await create({ name: 'other', email: 'other@example.com' });
+    await change(other.id, { trialToPaid: true });
+    await expect(change(other.id, { trialDays: 60 })).rejects.toMatchObject(refused('trialDays'));
+  });
+
+  test('has up to 90 days and 5 TB below the operator, and no days that have passed', async () => {
+    await expect(create({ trialDays: 91 })).rejects.toMatchObject(refused('trialDays'));
+    await expect(create({ trialQuotaTB: 6 })).rejects.toMatchObject(refused('trialQuotaTB'));
+    const { id, createdAtMs } = await create({ trialDays: 60, trialQuotaTB: 1024 });
+    await expect(change(id, { trialDays: 91 })).rejects.toMatchObject(refused('trialDays'));
+    const endsAtMs = createdAtMs + 365 * DAY_MS;
+    const trial = { quotaTB: 40, endsAtMs };
+    expect(await change(id, { trialDays: 365, trialQuotaTB: 40 }, OPERATOR)).toMatchObject({ trial });
+    // What the operator has given stays when the partner changes something else.
+    expect(await change(id, { trialQuotaTB: 40, ftpEnabled: true })).toMatchObject({ trial });
+    world.clock.advance(40 * DAY_MS);
+    await expect(change(id, { trialDays: 30 })).rejects.toMatchObject(refused('trialDays'));
+    expect(await change(id, { trialDays: 90 })).toMatchObject({ state: 'trial' });
+  });
+});
