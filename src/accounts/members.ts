@@ -1,7 +1,6 @@
 // Members of sub-accounts: people who sign in. Each is an IAM user of the sub-account, whose policy is the member's role.
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
-import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import { identityKeys, type UserRecord } from '../types/records/identity-records.ts';
@@ -12,6 +11,7 @@ import { type IdentityStore, withIdentities } from './identity-store.ts';
 import { isInactiveMember, MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
 import { mintIdentityId } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
+import { noteUse, takeFromUser } from './policy-uses.ts';
 import type { MemberChanges, MemberView, NewMember, Tenancy } from './tenancy.ts';
 import { isVisible, requireAct, tenantOf } from './tenancy-rules.ts';
 import {
@@ -81,7 +81,9 @@ export function createMembers(deps: {
       if (user === undefined || now === undefined) return;
       // Another change may have lowered it further, and its record is not there yet.
       if (lowered !== undefined && !isLess(lowered, shownRole(user) ?? member)) return;
-      store.put(identityKeys.user(user.name), withRole(user, now));
+      // A lower role is all that it has: what it gave itself by the one before goes.
+      const alone = now.role === member.role ? user : await withoutExtras(store, user);
+      store.put(identityKeys.user(user.name), withRole(alone, now));
     });
   }
 
@@ -229,7 +231,7 @@ export function createMembers(deps: {
         const now = await presentRole(id);
         if (user === undefined || now === undefined) return;
         const changed: UserRecord = {
-          ...withRole(user, now),
+          ...withRole(role === member.role ? user : await withoutExtras(store, user), now),
           ...(changes.mfa === false && { mfaDevices: [] }),
           ...(passwordHash && {
             loginProfile: {
@@ -255,11 +257,10 @@ export function createMembers(deps: {
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
         if (user === undefined) return;
-        const { groups, attachedPolicies, boundary } = user;
-        if (groups.length + attachedPolicies.length > 0 || boundary !== undefined)
-          throw new AppError('DeleteConflict', {
-            message: 'Take its groups, managed policies and permissions boundary away first.',
-          });
+        await withoutExtras(store, user);
+        const { boundary } = user;
+        if (boundary !== undefined)
+          await noteUse(store, { arn: boundary, as: 'bounded', kind: 'user', name: user.name }, -1);
         store.remove(identityKeys.user(user.name));
         store.remove(identityKeys.id(user.id));
         await store.count('user', { add: -1 });
@@ -295,6 +296,12 @@ function withRole(user: UserRecord, { role, status }: RoleNow): UserRecord {
     ...user,
     inlinePolicies: [...others, { name: MEMBER_POLICY, text: memberPolicy(role, { isActive }) }],
   };
+}
+
+/** Without all that lets it do something beside its role. A boundary, which lets it do nothing, stays. */
+async function withoutExtras(store: IdentityStore, user: UserRecord): Promise<UserRecord> {
+  const inlinePolicies = user.inlinePolicies.filter(({ name }) => name === MEMBER_POLICY);
+  return { ...(await takeFromUser(store, user)), inlinePolicies };
 }
 
 /** By its id: the name that it was made with may be another user's by now, or nobody's. undefined: IAM has deleted it. */

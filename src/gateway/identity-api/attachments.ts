@@ -1,4 +1,5 @@
 // Managed policies on users, groups and roles: attached, detached, listed; the same for all three.
+import { noteUse } from '../../accounts/policy-uses.ts';
 import { xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -6,7 +7,7 @@ import { type HolderKind, identityKeys } from '../../types/records/identity-reco
 import { type AccessTarget, type ActionContext, defineIamAction } from './iam-action.ts';
 import { paging, policyArn } from './identity-parameters.ts';
 import { pageOf, pageXml } from './list-pages.ts';
-import { noteUse, parsePolicyArn, policyPath, requireAttachable } from './managed-policies.ts';
+import { parsePolicyArn, policyPath, requireAttachable } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { HOLDER_KINDS, HOLDER_LABELS, holderName, holderTarget, requireHolder } from './policy-holders.ts';
 import type { QueryAction } from './query-service.ts';

@@ -1,11 +1,12 @@
 // Permissions boundaries of users and roles: put, removed, and the index of who has which.
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
+import { noteUse } from '../../accounts/policy-uses.ts';
 import { AppError } from '../../types/errors.ts';
 import { type HolderKind, identityKeys } from '../../types/records/identity-records.ts';
 import { defineIamAction } from './iam-action.ts';
 import { policyArn } from './identity-parameters.ts';
-import { noteUse, requireAttachable } from './managed-policies.ts';
+import { requireAttachable } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { HOLDER_LABELS, holderName, holderTarget, requireHolder } from './policy-holders.ts';
 import type { QueryAction } from './query-service.ts';

@@ -2,6 +2,7 @@
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
+import { renameUses } from '../../accounts/policy-uses.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -17,7 +18,6 @@ import {
   userName,
 } from './identity-parameters.ts';
 import { listBelow, pageOf, pageOfRows, pageXml } from './list-pages.ts';
-import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { xmlTime } from './query-protocol.ts';
 import { deleteConflict, requireUser, userTarget, userXml } from './users.ts';

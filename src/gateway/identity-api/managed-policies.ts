@@ -1,5 +1,4 @@
-// Managed policies by their ARNs: an account's own, and the ready-made ones. How often one is used is kept in a row of its own,
-// which goes with the indices of who has it.
+// Managed policies by their ARNs: an account's own, and the ready-made ones. Who has which: src/accounts/policy-uses.ts.
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
 import {
@@ -8,12 +7,7 @@ import {
   READY_MADE_SINCE_MS,
 } from '../../policy/documents/ready-made-policies.ts';
 import { AppError } from '../../types/errors.ts';
-import {
-  type HolderKind,
-  identityKeys,
-  type ManagedPolicyRecord,
-  type PolicyUsageRecord,
-} from '../../types/records/identity-records.ts';
+import { identityKeys, type ManagedPolicyRecord } from '../../types/records/identity-records.ts';
 import type { Tag } from '../../types/tags.ts';
 import type { AccessTarget, ActionContext } from './iam-action.ts';
 import { identityArn } from './identity-parameters.ts';
@@ -124,55 +118,4 @@ export async function policyTarget(
 ): Promise<AccessTarget & { readonly resourceTags: readonly Tag[] }> {
   const policy = await findManagedPolicy(store, arn);
   return { resource: arn, resourceTags: policy?.tags ?? [] };
-}
-
-export async function usageOf(store: IdentityStore, arn: string): Promise<PolicyUsageRecord> {
-  const [usage] = await usagesOf(store, [arn]);
-  return usage ?? UNUSED;
-}
-
-export async function usagesOf(store: IdentityStore, arns: readonly string[]): Promise<PolicyUsageRecord[]> {
-  const rows = await store.findAll('policy-usage', arns.map(identityKeys.policyUsage));
-  return rows.map((row) => row ?? UNUSED);
-}
-
-const UNUSED: PolicyUsageRecord = { kind: 'policy-usage', attachedCount: 0, boundedCount: 0 };
-
-export interface PolicyUse {
-  readonly arn: string;
-  /** Attached, or the boundary. */
-  readonly as: 'attached' | 'bounded';
-  readonly kind: HolderKind;
-  /** Of the holder. */
-  readonly name: string;
-}
-
-/** Writes index and count; the row of the holder is the caller's to write. */
-export async function noteUse(store: IdentityStore, use: PolicyUse, by: 1 | -1): Promise<void> {
-  const { arn, as, kind, name } = use;
-  const key = identityKeys[as](arn, kind, name);
-  if (by === 1) store.putUnseen(key, { kind: 'index', to: identityKeys[kind](name) });
-  else store.removeUnseen(key);
-  const before = await usageOf(store, arn);
-  const after = { ...before, [`${as}Count`]: Math.max(0, before[`${as}Count`] + by) };
-  const usageKey = identityKeys.policyUsage(arn);
-  if (after.attachedCount + after.boundedCount === 0) store.removeUnseen(usageKey);
-  else store.putUnseen(usageKey, after);
-}
-
-/** Of a user, group or role that gets another name: its indices follow. */
-export function renameUses(
-  store: IdentityStore,
-  holder: { kind: HolderKind; attachedPolicies: readonly string[]; boundary?: string | undefined },
-  { before, after }: { before: string; after: string },
-): void {
-  const { kind, attachedPolicies, boundary } = holder;
-  const uses = [
-    ...attachedPolicies.map((arn) => ({ arn, as: 'attached' as const })),
-    ...(boundary === undefined ? [] : [{ arn: boundary, as: 'bounded' as const }]),
-  ];
-  for (const { arn, as } of uses) store.removeUnseen(identityKeys[as](arn, kind, before));
-  for (const { arn, as } of uses) {
-    store.putUnseen(identityKeys[as](arn, kind, after), { kind: 'index', to: identityKeys[kind](after) });
-  }
 }

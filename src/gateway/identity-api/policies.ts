@@ -2,6 +2,7 @@
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
+import { usageOf, usagesOf } from '../../accounts/policy-uses.ts';
 import { must } from '../../base/assert.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { hasRoom, POLICY_SIZES } from '../../policy/documents/compile-policy.ts';
@@ -36,8 +37,6 @@ import {
   readyMade,
   requireManagedPolicy,
   requireOwnPolicy,
-  usageOf,
-  usagesOf,
 } from './managed-policies.ts';
 import { boolean, choice, orElse, required, text } from './parameter-rules.ts';
 import { encodeDocument, policyDocument, requireDocument } from './policy-documents.ts';

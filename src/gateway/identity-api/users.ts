@@ -2,6 +2,7 @@
 
 import type { IdentityStore } from '../../accounts/identity-store.ts';
 import { mintIdentityId } from '../../accounts/mint-keys.ts';
+import { renameUses } from '../../accounts/policy-uses.ts';
 import { xmlElement, xmlText } from '../../base/xml/write-xml.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -25,7 +26,6 @@ import {
   userName,
 } from './identity-parameters.ts';
 import { listBelow, pageEndXml, pageOf, pageOfRows, pageXml } from './list-pages.ts';
-import { renameUses } from './managed-policies.ts';
 import { required } from './parameter-rules.ts';
 import { xmlMembers, xmlTime } from './query-protocol.ts';
 
