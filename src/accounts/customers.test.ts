@@ -85,3 +85,24 @@ describe('a trial', () => {
     expect(await change(id, { trialDays: 90 })).toMatchObject({ state: 'trial' });
   });
 });
+
+test('what an operator has suspended no partner restores; what a partner has, either does', async () => {
+  const { id, accountId } = await create();
+  const restore = (caller: ApiCaller) => change(id, { active: true, trialToPaid: true }, caller);
+  const denied = { code: 'AccessDenied', message: expect.stringContaining('operator') };
+  await change(id, { active: false });
+  expect((await restore(partner)).state).toBe('paid');
+  await change(id, { active: false }, OPERATOR);
+  // Its own suspension does not make the operator's its own.
+  await change(id, { active: false });
+  await expect(restore(partner)).rejects.toMatchObject(denied);
+  expect((await change(id, { ftpEnabled: true })).state).toBe('suspended');
+  expect((await restore(OPERATOR)).state).toBe('paid');
+  // As `account set` does it, to the account itself.
+  await accounts.change(accountId, { state: 'suspended' });
+  await accounts.change(accountId, { bucketsMax: 5 });
+  await expect(restore(partner)).rejects.toMatchObject(denied);
+  await accounts.change(accountId, { state: 'paid' });
+  await change(id, { active: false });
+  expect((await restore(partner)).state).toBe('paid');
+});

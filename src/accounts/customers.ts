@@ -106,7 +106,8 @@ export function createCustomers(deps: CustomersDeps): Customers {
   }
 
   function viewOf(record: CustomerRecord): CustomerView {
-    const { kind: _kind, revision: _revision, controlId: _control, channelId: _channel, ...rest } = record;
+    const { kind: _kind, revision: _revision, controlId: _control, channelId: _channel, ...shown } = record;
+    const { isHeld: _, ...rest } = shown;
     return { ...rest, ...tree.parentsOf(record), mfaEnabled: false };
   }
 
@@ -175,8 +176,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
     };
   }
 
-  /** The account's state after `active` and `trialToPaid`. Throws ValidationError. */
+  /** The account's state after `active` and `trialToPaid`. Throws ValidationError; AccessDenied for a partner where an operator has suspended it. */
   function stateAfter(
+    caller: ApiCaller,
     record: CustomerRecord,
     { active, trialToPaid }: CustomerChanges,
   ): AccountState | undefined {
@@ -184,6 +186,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
     if (trialToPaid === true && record.state === 'suspended' && active !== true)
       refuse({ trialToPaid: 'is not for a suspended account: restore it first' });
     const isSuspended = record.state === 'suspended';
+    if (isSuspended && active === true && record.isHeld) requireOperator(caller);
     if (isSuspended && active === true)
       return isOnTrial(record, clock.wallMs()) && trialToPaid !== true ? 'trial' : 'paid';
     return trialToPaid === true && record.state === 'trial' ? 'paid' : undefined;
@@ -210,10 +213,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
     };
   }
 
-  async function save(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges): Promise<void> {
+  async function save(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges) {
     const { name, email } = changes;
-    const state = stateAfter(record, changes);
-    const after = changed(caller, record, changes);
+    const state = stateAfter(caller, record, changes);
+    const after = withHold(caller, changed(caller, record, changes), state);
     checkStorage(after);
     const { accountId } = record;
     const outcome = requireDone(
@@ -347,6 +350,24 @@ export function createCustomers(deps: CustomersDeps): Customers {
       return tree.parentsOf(must(directory.find('customer', customerId), 'no record of it ever goes'));
     },
   };
+}
+
+/** A suspension is its partner's, or an operator's, who alone ends it. */
+function withHold(
+  caller: ApiCaller,
+  record: CustomerRecord,
+  state: AccountState | undefined,
+): CustomerRecord {
+  if (state === 'suspended') return caller.level === 'admin' ? { ...record, isHeld: true } : record;
+  if (state === undefined) return record;
+  const { isHeld: _, ...rest } = record;
+  return rest;
+}
+
+function requireOperator({ level }: ApiCaller): void {
+  if (level === 'admin') return;
+  const message = 'The operator has suspended this sub-account, and restores it.';
+  throw new AppError('AccessDenied', { message });
 }
 
 /** Throws ValidationError. */

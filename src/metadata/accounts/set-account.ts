@@ -48,7 +48,7 @@ export const setAccount = defineCommand<Command, OutcomeOf<'set-account'>>({
       puts: [
         put(accountRow(accountId), accountCodec.encode(account)),
         ...indexPuts(before, account),
-        ...customerPuts(view, { before: customerBefore, after: customer?.record, account, nowMs }),
+        ...customerPuts(view, { before: customerBefore, after: customer?.record, changes, account, nowMs }),
         ...change.puts,
       ],
     };
@@ -84,6 +84,7 @@ function customerPuts(
   parts: {
     before: CustomerRecord | undefined;
     after: CustomerRecord | undefined;
+    changes: Command['changes'];
     account: AccountRecord;
     nowMs: number;
   },
@@ -92,8 +93,16 @@ function customerPuts(
   if (before === undefined) return [];
   const { name, email, state, isUnpaid = false } = account;
   const history = before.state === state ? before.history : withState(before.history, state, nowMs);
-  const record: CustomerRecord = { ...(parts.after ?? before), name, email, state, isUnpaid, history };
+  const after = parts.after ?? withHold(before, parts.changes.state);
+  const record: CustomerRecord = { ...after, name, email, state, isUnpaid, history };
   return writeTenancy(view, { replace: [record] }, nowMs).puts;
+}
+
+/** Who changes the account itself, and not the sub-account that it is, is an operator. */
+function withHold(before: CustomerRecord, state: AccountRecord['state'] | undefined): CustomerRecord {
+  if (state === undefined) return before;
+  const { isHeld: _, ...rest } = before;
+  return state === 'suspended' ? { ...rest, isHeld: true } : rest;
 }
 
 /** Also where it is so already: who takes it away again hears it no sooner than who did. */
