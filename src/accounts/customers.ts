@@ -213,6 +213,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
     };
   }
 
+  /** The account as it is stored then. */
   async function save(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges) {
     const { name, email } = changes;
     const state = stateAfter(caller, record, changes);
@@ -235,6 +236,7 @@ export function createCustomers(deps: CustomersDeps): Customers {
     if (outcome.kind === 'outdated') throw new AppError('ConcurrentModification');
     if (outcome.kind === 'conflict')
       throw taken(outcome.field, `An account with this ${outcome.field} already exists.`);
+    return outcome.account;
   }
 
   async function getCustomer(
@@ -323,10 +325,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
       checkAccountFields({ ...(name !== undefined && { name }), ...(email !== undefined && { email }) });
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       checkChannel(changes.channelAccountId, record.controlId);
-      await save(caller, record, changes);
+      const { email: to } = await save(caller, record, changes);
       if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
       if (changes.sendPasswordReset === true)
-        await deps.mails.order('password-reset', { ...record, email: changes.email ?? record.email });
+        await deps.mails.order('password-reset', { ...record, email: to });
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;

@@ -118,3 +118,13 @@ test('a link ends with a password that is set otherwise, and with the address th
   await reset(toNew);
   await expect(reset(toNew)).rejects.toMatchObject(refused);
 });
+
+test('a reset goes to a new address as it is stored, however it was written', async () => {
+  const sent: MailMessage[] = [];
+  const { tenancy } = openGateway({ send: async (message) => void sent.push(message) });
+  await orderWelcome({ tenancy });
+  const { items } = await tenancy.listCustomers(OPERATOR, {}, { page: 1, size: 1 });
+  const changes = { email: 'New@Bakery.Example', sendPasswordReset: true };
+  await tenancy.changeCustomer(OPERATOR, items[0]?.id ?? 0, changes);
+  await expect.poll(() => sent.map(({ to }) => to)).toContain('new@bakery.example');
+});
