@@ -206,6 +206,7 @@ async function openNode(
     onUnreadable: parts.onFatal,
     onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),
     registry: joined.coordinator.registry,
+    cluster: () => joined.coordinator.identity.stateOf(clusterId),
     logger: log,
     peers: {
       send: (to, message) => peerClient.send(to, message),

@@ -92,6 +92,7 @@ async function start(processContext: NodeContext): Promise<SimulatedNode> {
     clock,
     random,
     registry,
+    cluster: async () => 'as-made',
     peers,
     logger,
     logRetention: LOG_RETENTION,

@@ -43,6 +43,17 @@ test('one that was emptied opens no shard as new on nodes that have seen more of
   );
 });
 
+test('a record of another cluster opens no shard on nodes that have nothing of it', async () => {
+  const cluster = await openShardCluster({ nodeCount: 3 });
+  cluster.state = 'unknown';
+  for (const index of cluster.nodes.keys()) void cluster.start(index);
+  await cluster.run(20_000);
+  expect(cluster.nodes.flatMap(({ node }) => node?.status() ?? [])).toEqual([]);
+  cluster.state = 'as-made';
+  const primary = await cluster.primary();
+  expect(primary.node?.status()).toMatchObject([{ state: 'live', epoch: 1 }]);
+});
+
 test('the first record of a shard opens it though news of it is older than what was seen of another', async () => {
   const cluster = await open();
   const { watch } = cluster.registry;

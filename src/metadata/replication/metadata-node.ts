@@ -6,6 +6,7 @@ import { toHex } from '../../base/bytes/bytes.ts';
 import { Corruption } from '../../base/corruption.ts';
 import { momentNow, passedMs } from '../../base/moment.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { ClusterState } from '../../ports/cluster-identity.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import type { StoredReplica } from '../../ports/node-records.ts';
 import type { NodeId, PeerPort, ReplicaId } from '../../ports/replication.ts';
@@ -58,6 +59,8 @@ export interface MetadataNodeDeps {
   clock: ClockPort;
   random: RandomPort;
   registry: ShardRegistryPort;
+  /** What the coordinator, of which `registry` is, says of this cluster. */
+  cluster(): Promise<ClusterState>;
   peers: PeerPort;
   logger: Logger;
   /** R17: what was cleared still cannot be read. The process is to end, and the next one to begin with an empty database. */
@@ -286,9 +289,13 @@ class Node implements MetadataNode {
     }
   }
 
-  /** R23: not by a registry that is behind what this node has seen of it by other shards: it says nothing about this one. */
+  /**
+   * R23: not by a registry that is behind what this node has seen of it by other shards: it says nothing about this one.
+   * Throws where it is not this cluster's: nothing is opened by it.
+   */
   async #mayBeFirst(shard: number, registered: RegisteredShard): Promise<boolean> {
     if (this.#stored.has(shard) || registered.record.epoch > 0) return false;
+    if ((await this.#deps.cluster()) === 'unknown') throw new Error('etcd does not have this cluster');
     const known = this.#lastSeen();
     if (!isBehind(registered, known)) return true;
     // A hint may be late: what others have seen since says nothing against what it says.

@@ -12,6 +12,7 @@ import type { ReplicaEvent } from '../../../src/metadata/replication/replica-eve
 import { readStoredReplicas } from '../../../src/metadata/replication/stored-replicas.ts';
 import { createMemoryKv, type MemoryKv } from '../../../src/platform/memory/memory-kv.ts';
 import type { ClockPort } from '../../../src/ports/clock.ts';
+import type { ClusterState } from '../../../src/ports/cluster-identity.ts';
 import type { KvPort } from '../../../src/ports/kv.ts';
 import type { LogPosition, NodeId, ReplicaMessage, ReplicaRef } from '../../../src/ports/replication.ts';
 import type { ShardReply } from '../../../src/ports/shard-calls.ts';
@@ -40,6 +41,8 @@ export interface MemoryRegistry extends ShardRegistryPort {
 }
 
 export interface ShardCluster {
+  /** What the coordinator says of it. */
+  state: ClusterState;
   /** Of all nodes. */
   readonly clock: ManualClock;
   readonly nodes: ClusterNode[];
@@ -135,6 +138,7 @@ export async function openShardCluster(options: {
   }
 
   const cluster: ShardCluster = {
+    state: 'as-made',
     clock,
     nodes,
     registry,
@@ -159,6 +163,7 @@ export async function openShardCluster(options: {
         machine,
         random,
         ...mortal({ kv, clock, registry }, life),
+        cluster: async () => cluster.state,
         verifyPace: { ...VERIFY_PACE, ...verifyPace },
         logger: { debug() {}, info: note, warn: note, error: note },
         onUnreadable: (error) => own.unreadable.push(error),
