@@ -10,6 +10,7 @@ import { END_OF_TIME_MS, readU48 } from './schema/key-parts.ts';
 import {
   blobRow,
   deletionRow,
+  endedLinkRow,
   endedUploadRow,
   foreignRow,
   HISTORY_ROW,
@@ -34,8 +35,9 @@ export const listOutbox: QuerySpec<QueryOf<'list-outbox'>, ResultOf<'list-outbox
 };
 
 export const listEndedLinks: QuerySpec<QueryOf<'list-ended-links'>, ResultOf<'list-ended-links'>> = {
-  async run({ fromMs, limit }, state) {
-    const range = timeRange({ table: TABLES.endedLinks, fromMs, toMs: END_OF_TIME_MS, limit });
+  async run({ fromMs, after: link, limit }, state) {
+    const after = link && endedLinkRow(link.endedAtMs, link.blobId, link.linkId);
+    const range = timeRange({ table: TABLES.endedLinks, fromMs, after, toMs: END_OF_TIME_MS, limit });
     const ended = (await state.range(range)).map(({ key }) => ({
       endedAtMs: readU48(key),
       blobId: toHex(key.subarray(6, 22)) as BlobId,

@@ -1,5 +1,6 @@
 // What the meter sends, and when: batches, retries under the same id, days, and what it gives up.
 import { expect, test } from 'vitest';
+import { openHeldWorld } from '../../../tests/support/metadata/hold-lock.ts';
 import {
   BUCKET,
   type MetadataShards,
@@ -8,12 +9,9 @@ import {
 } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createManualClock, createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createUsages } from '../../accounts/usages.ts';
-import { createFairTurns } from '../../base/async/fair-turns.ts';
-import { LOCK, shared } from '../../metadata/schema/define-command.ts';
-import { metadataMachine } from '../../metadata/state-machine.ts';
+import { LOCK } from '../../metadata/schema/define-command.ts';
 import type { Envelope, MetadataPort, Reply } from '../../ports/metadata/port.ts';
 import type { TrafficDay } from '../../ports/metadata/usage.ts';
-import type { CommandSpec } from '../../ports/state-machine.ts';
 import { AT } from '../../types/metered.ts';
 import type { AccountId, BucketId, BucketName } from '../../types/names.ts';
 import { DAY_MS } from '../../types/usage.ts';
@@ -173,20 +171,12 @@ test('requests about no bucket, and those about one that is gone, count for the 
 });
 
 test('a bucket that another command holds stops neither the traffic of others nor what they do', async () => {
-  const held = Promise.withResolvers<void>();
-  const hold: CommandSpec<never, unknown> = {
-    locks: () => [shared(LOCK.bucket(BUCKET))],
-    reads: () => ({}),
-    isLong: () => true,
-    decide: () => ({ outcome: {}, puts: [] }),
-  };
-  const machine = { ...metadataMachine, commands: { ...metadataMachine.commands, hold } };
-  const world = await openMetadata({ machine, turns: { ...createFairTurns(), take: () => held.promise } });
+  const { world, hold, letGo } = await openHeldWorld();
   await world.createBucket();
   const others = { accountId: '000000000002' as AccountId, bucketId: 'b000000000000002' as BucketId };
   const { accountId: owner, bucketId } = others;
   await world.execute('create-bucket', { bucketId, name: 'others' as BucketName, owner });
-  const holding = world.execute('hold' as never, {} as never);
+  const holding = hold(LOCK.bucket(BUCKET));
   const deleting = world.execute('delete-bucket', { bucketId: BUCKET });
 
   const { meter } = openMeter(world.shards, world.clock);
@@ -197,7 +187,7 @@ test('a bucket that another command holds stops neither the traffic of others no
   await expect.poll(async () => await usages.currentOf(owner)).toMatchObject({ putCalls: 1 });
   expect((await world.execute('delete-bucket', { bucketId })).kind).toBe('deleted');
 
-  held.resolve();
+  letGo();
   await Promise.all([holding, deleting, flushing]);
   await meter.flush();
   expect(await usages.currentOf(OWNER)).toMatchObject({ putCalls: 1 });

@@ -32,6 +32,8 @@ type Command = CommandOf<'condemn-blobs'>;
 export const markBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
   locks: ({ ended }) => blobsOf(ended).map((blobId) => exclusive(LOCK.blob(blobId))),
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look(command, view) {
     view.row(HISTORY_ROW);
     for (const link of command.ended) view.row(rowOf(link));
@@ -45,12 +47,14 @@ export const markBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
   decide(command, view, context) {
     if (isUnconfirmed(view)) return refuse({ kind: 'unconfirmed' });
     // Only links that did end: the request of a worker alone marks nothing.
-    const ended = command.ended.filter((link) => view.row(rowOf(link)) !== undefined);
+    const isLeft = ({ blobId }: EndedLink) => context.left.has(LOCK.blob(blobId));
+    const left = command.ended.filter(isLeft);
+    const ended = command.ended.filter((link) => !isLeft(link) && view.row(rowOf(link)) !== undefined);
     const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));
     const marked = unlinked.filter((blobId) => isLive(blobId, view));
     const repairs = joinChanges(marked.map((blobId) => endRepair(blobId, view, context)));
     return {
-      outcome: { kind: 'settled', condemnedCount: marked.length },
+      outcome: { kind: 'settled', condemnedCount: marked.length, ...(left.length > 0 && { left }) },
       puts: [
         // Exactly these rows: another link of the blob that ends meanwhile has a row of its own.
         ...ended.map((link) => remove(rowOf(link))),

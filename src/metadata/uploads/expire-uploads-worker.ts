@@ -2,7 +2,9 @@
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
+import { createLateItems } from '../workers/late-items.ts';
 import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import type { UploadName } from './uploads.ts';
 
 const BATCH = 100;
 const IDLE_MS = 60_000;
@@ -18,6 +20,7 @@ export function createUploadExpiry(deps: {
 }): Worker {
   const { metadata, shards, uploadKeptMs, timeJumps } = deps;
   const cursors = createQueueCursors();
+  const late = createLateItems<UploadName>(({ uploadId }) => uploadId);
   return createShardWorker({
     name: 'expire-uploads',
     shards,
@@ -29,8 +32,15 @@ export function createUploadExpiry(deps: {
       const reply = await metadata.query({ shard }, 'list-stale-uploads', query);
       const { uploads, emptiedBucketIds } = doneValue(reply);
       if (uploads.length > 0 || emptiedBucketIds.length > 0) {
-        const command = { uploads: uploads.slice(0, BATCH), olderThanMs, emptiedBucketIds };
-        doneValue(await metadata.execute({ shard }, 'expire-uploads', command));
+        const some = uploads.slice(0, BATCH);
+        const command = { uploads: some, olderThanMs, emptiedBucketIds, leavesBusy: true } as const;
+        const { left = [] } = doneValue(await metadata.execute({ shard }, 'expire-uploads', command));
+        const leftOut = some.filter(({ uploadId }) => left.includes(uploadId));
+        late.begin(shard, leftOut, (upload) =>
+          metadata.execute({ shard }, 'expire-uploads', { uploads: [upload], olderThanMs }),
+        );
+        // Those that others hold are not asked about again and again.
+        if (some.length > 0 && leftOut.length === some.length) return false;
       } else if (reply.kind === 'done') {
         cursors.advance(shard, Math.max(0, reply.timeMs - olderThanMs));
       }

@@ -12,6 +12,7 @@ type Command = CommandOf<'expire-uploads'>;
 
 export const expireUploads = defineCommand<Command, OutcomeOf<'expire-uploads'>>({
   locks: ({ uploads }) => uploads.map(({ uploadId }) => exclusive(LOCK.upload(uploadId))),
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
 
   look({ uploads, emptiedBucketIds = [] }, view) {
     for (const upload of uploads) {
@@ -21,13 +22,15 @@ export const expireUploads = defineCommand<Command, OutcomeOf<'expire-uploads'>>
     for (const bucketId of emptiedBucketIds) isEmptied(view, bucketId);
   },
 
-  decide({ uploads, olderThanMs, emptiedBucketIds = [] }, view, { nowMs }) {
+  decide({ uploads, olderThanMs, emptiedBucketIds = [] }, view, { nowMs, left }) {
+    const isLeft = ({ uploadId }: UploadName) => left.has(LOCK.upload(uploadId));
     const initiatedBeforeMs = nowMs - olderThanMs;
-    const expired = uploads.filter((upload) => isExpired(view, upload, initiatedBeforeMs));
+    const expired = uploads.filter((upload) => !isLeft(upload) && isExpired(view, upload, initiatedBeforeMs));
     const puts = expired.flatMap((upload) => endUploadWithParts(upload, nowMs));
     const emptied = emptiedBucketIds.filter((bucketId) => isEmptied(view, bucketId));
+    const leftOut = uploads.filter(isLeft).map(({ uploadId }) => uploadId);
     return {
-      outcome: { kind: 'expired', count: expired.length },
+      outcome: { kind: 'expired', count: expired.length, ...(leftOut.length > 0 && { left: leftOut }) },
       puts: [...puts, ...emptied.map((bucketId) => remove(deletedBucketRow(bucketId)))],
     };
   },

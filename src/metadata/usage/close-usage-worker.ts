@@ -7,6 +7,7 @@ import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { dayOf, type Metering } from '../../types/metered.ts';
 import type { BucketId } from '../../types/names.ts';
+import { createLateItems } from '../workers/late-items.ts';
 import { createShardWorker, doneValue, resting } from '../workers/shard-worker.ts';
 import { createOrphanMeasure } from './measure-orphans.ts';
 
@@ -27,10 +28,11 @@ export function createUsageCloser(deps: {
   telemetry: Pick<TelemetryPort, 'gauge'>;
 }): Worker {
   const { metadata, shards, metering, clock, telemetry } = deps;
-  /** By shard: where the walk is, whether it has found any, and what is done. */
-  const walks = new Map<number, { after?: MeteredBucket; hasFound: boolean }>();
+  /** By shard: where the walk is, whether it has found or left any, and what is done. */
+  const walks = new Map<number, { after?: MeteredBucket; hasFound: boolean; hasLeft: boolean }>();
   const closed = new Map<number, number>();
   const begun = new Map<number, BucketId | 'all'>();
+  const late = createLateItems<MeteredBucket>(({ bucketId }) => bucketId);
   const orphans = createOrphanMeasure(metadata, metering);
 
   /** How far the shard is closed, also by an earlier process. */
@@ -47,6 +49,21 @@ export function createUsageCloser(deps: {
     // One that has closed no day yet is new: it has none that wait.
     const waiting = days.map((day) => (day === 0 ? 0 : Math.max(0, throughDay - day)));
     telemetry.gauge('holdfast_usage_waiting_days', Math.max(0, ...waiting));
+  }
+
+  async function closeAll(shard: number, buckets: MeteredBucket[], throughDay: number) {
+    let closedCount = 0;
+    let leftCount = 0;
+    for (let at = 0; at < buckets.length; at += BUCKETS) {
+      const command = { buckets: buckets.slice(at, at + BUCKETS), throughDay, leavesBusy: true } as const;
+      const { left = [], ...closed } = doneValue(await metadata.execute({ shard }, 'close-usage', command));
+      closedCount += closed.closedCount;
+      leftCount += left.length;
+      late.begin(shard, left, (bucket) =>
+        metadata.execute({ shard }, 'close-usage', { buckets: [bucket], throughDay }),
+      );
+    }
+    return { closedCount, leftCount };
   }
 
   /** True: there is more. */
@@ -77,21 +94,19 @@ export function createUsageCloser(deps: {
       reportWaiting(throughDay);
       if (throughDay <= closedDay) return false;
       if (await orphans.step(shard, throughDay)) return true;
-      const walk = walks.get(shard) ?? { hasFound: false };
+      const walk = walks.get(shard) ?? { hasFound: false, hasLeft: false };
       const query = { throughDay, limit: PAGE, ...(walk.after && { after: walk.after }) };
       const { buckets, next } = doneValue(await metadata.query({ shard }, 'list-open-usage', query));
-      let closedCount = 0;
-      for (let at = 0; at < buckets.length; at += BUCKETS) {
-        const command = { buckets: buckets.slice(at, at + BUCKETS), throughDay };
-        closedCount += doneValue(await metadata.execute({ shard }, 'close-usage', command)).closedCount;
-      }
+      const { closedCount, leftCount } = await closeAll(shard, buckets, throughDay);
       const hasFound = walk.hasFound || closedCount > 0;
-      if (next !== undefined) walks.set(shard, { after: next, hasFound });
+      const hasLeft = walk.hasLeft || leftCount > 0;
+      if (next !== undefined) walks.set(shard, { after: next, hasFound, hasLeft });
       else {
         walks.delete(shard);
         if (buckets.length > 0 && closedCount === 0) return false;
         // Another walk finds what has more days to close; one that finds nothing is the last.
         if (hasFound) return true;
+        if (hasLeft) return false;
         doneValue(await metadata.execute({ shard }, 'note-usage-closed', { day: throughDay }));
         closed.set(shard, throughDay);
         reportWaiting(throughDay);

@@ -35,6 +35,8 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
     ),
   ],
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ buckets }, view) {
     // Many: what is only looked at is not decoded.
     for (const bucket of buckets) {
@@ -49,11 +51,14 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
       return before === undefined ? [] : [COUNTER.dayUsage(metered.bucketId, before.closedDay + 1)];
     }),
 
-  decide({ buckets, throughDay }, view, { nowMs, shard, vector }) {
+  decide({ buckets, throughDay }, view, { nowMs, shard, vector, left }) {
     const puts: RowPut[] = [];
     const counters: CounterDelta[] = [];
     let closedCount = 0;
+    const isLeft = ({ bucketId }: MeteredBucket) => left.has(LOCK.usage(bucketId));
+    const leftOut = buckets.filter(isLeft);
     for (const metered of buckets) {
+      if (isLeft(metered)) continue;
       const { accountId, bucketId } = metered;
       const before = findUsageState(view, metered);
       if (before === undefined) continue;
@@ -80,7 +85,8 @@ export const closeUsage = defineCommand<CommandOf<'close-usage'>, OutcomeOf<'clo
         counters.push({ name: COUNTER.dayUsage(bucketId, day), delta: delta.map((value) => -value) });
       closedCount++;
     }
-    return { outcome: { kind: 'closed', closedCount }, puts, counters };
+    const some = leftOut.length > 0 && { left: leftOut };
+    return { outcome: { kind: 'closed', closedCount, ...some }, puts, counters };
   },
 });
 
@@ -91,6 +97,7 @@ function ownerOfUsage(view: View, metered: MeteredBucket): Pick<BucketRecord, 'n
 
 export const noteOrphaned = defineCommand<CommandOf<'note-orphaned'>, OutcomeOf<'note-orphaned'>>({
   locks: ({ buckets }) => buckets.map(({ bucketId }) => exclusive(LOCK.usage(bucketId))),
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
 
   look({ buckets }, view) {
     for (const { bucketId } of buckets) {
@@ -99,8 +106,12 @@ export const noteOrphaned = defineCommand<CommandOf<'note-orphaned'>, OutcomeOf<
     }
   },
 
-  decide({ fromShard, day, buckets }, view) {
+  decide({ fromShard, day, buckets }, view, { left }) {
+    const leftOut = buckets
+      .map(({ bucketId }) => bucketId)
+      .filter((bucketId) => left.has(LOCK.usage(bucketId)));
     const puts = buckets.flatMap(({ bucketId, sizeBytes }) => {
+      if (left.has(LOCK.usage(bucketId))) return [];
       const bucket = findBucket(view, bucketId);
       const state = bucket && findUsageState(view, { accountId: bucket.owner, bucketId });
       // One that is not metered yet will be by the time of the next measure.
@@ -110,7 +121,7 @@ export const noteOrphaned = defineCommand<CommandOf<'note-orphaned'>, OutcomeOf<
       const row = usageStateRow(bucket.owner, bucketId);
       return [put(row, usageStateCodec.encode({ ...state, orphaned }))];
     });
-    return { outcome: { kind: 'noted' }, puts };
+    return { outcome: { kind: 'noted', ...(leftOut.length > 0 && { left: leftOut }) }, puts };
   },
 });
 

@@ -40,8 +40,18 @@ export function createOrphanMeasure(metadata: MetadataPort, { minimumDays }: Met
     for (const [home, found] of homes) {
       const buckets = found.map(([bucketId, { sizeBytes }]) => ({ bucketId, sizeBytes }));
       for (let at = 0; at < buckets.length; at += BUCKETS) {
-        const command = { fromShard: shard, day, buckets: buckets.slice(at, at + BUCKETS) };
-        doneValue(await metadata.execute({ shard: home }, 'note-orphaned', command));
+        const some = buckets.slice(at, at + BUCKETS);
+        const command = { fromShard: shard, day, buckets: some, leavesBusy: true } as const;
+        const { left = [] } = doneValue(await metadata.execute({ shard: home }, 'note-orphaned', command));
+        // Each by itself: it holds no other while it waits.
+        for (const bucket of some.filter(({ bucketId }) => left.includes(bucketId)))
+          doneValue(
+            await metadata.execute({ shard: home }, 'note-orphaned', {
+              fromShard: shard,
+              day,
+              buckets: [bucket],
+            }),
+          );
       }
     }
     noted.set(shard, new Map([...sums].map(([bucketId, { shard: home }]) => [bucketId, home])));

@@ -140,11 +140,11 @@ export interface BlobCommands {
   /**
    * R26, some moments after the entries that ended these links: a blob of this home without any link is marked for
    * deletion; a foreign row without any local link is removed, and its claim released (R29). A step of its own, because
-   * only here is the blob known before anything is read, so that it can be locked against new links.
+   * only here is the blob known before anything is read, so that it can be locked against new links. `left`: of those that others held.
    */
   'condemn-blobs': {
-    command: { ended: EndedLink[] };
-    outcome: { kind: 'settled'; condemnedCount: number } | Unconfirmed;
+    command: { ended: EndedLink[]; leavesBusy?: true };
+    outcome: { kind: 'settled'; condemnedCount: number; left?: EndedLink[] } | Unconfirmed;
   };
   /** R31, after the drops were answered: deletes the rows of blobs that are marked for deletion. */
   'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } | Unconfirmed };
@@ -191,7 +191,10 @@ export interface BlobQueries {
     query: { homeShard?: number; after?: BlobId; limit: number };
     result: { claims: HeldClaim[]; next?: BlobId };
   };
-  'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
+  'list-ended-links': {
+    query: { fromMs?: number; after?: EndedLink; limit: number };
+    result: { ended: EndedLink[] };
+  };
   'list-condemned': {
     query: { fromMs?: number; after?: MarkedBlobPlace; olderThanMs: number; limit: number };
     /**

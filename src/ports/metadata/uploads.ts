@@ -79,15 +79,16 @@ export interface UploadCommands {
     command: { endedAtMs: number; uploadId: UploadId };
     outcome: { kind: 'released'; isLast: boolean };
   };
-  /** Ends uploads whose bucket is deleted or whose age is above `olderThanMs`, as abort does. */
+  /** Ends uploads whose bucket is deleted or whose age is above `olderThanMs`, as abort does. `left`: of those that others held. */
   'expire-uploads': {
     command: {
       uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[];
       olderThanMs: number;
       /** Deleted buckets of which list-stale-uploads said that no upload is left. */
       emptiedBucketIds?: BucketId[];
+      leavesBusy?: true;
     };
-    outcome: { kind: 'expired'; count: number };
+    outcome: { kind: 'expired'; count: number; left?: UploadId[] };
   };
   'forget-completed-uploads': { command: { uploadIds: UploadId[] }; outcome: { kind: 'forgotten' } };
 }

@@ -44,22 +44,23 @@ export interface UsageCommands {
     command: { days: readonly TrafficDay[]; leavesBusy?: true };
     outcome: { kind: 'added'; unplaced: number[]; left?: number[] };
   };
-  /** Closes the next day of each bucket, where that is over and no later than `throughDay`. */
+  /** Closes the next day of each bucket, where that is over and no later than `throughDay`. `left`: of those that others held. */
   'close-usage': {
-    command: { buckets: readonly MeteredBucket[]; throughDay: number };
-    outcome: { kind: 'closed'; closedCount: number };
+    command: { buckets: readonly MeteredBucket[]; throughDay: number; leavesBusy?: true };
+    outcome: { kind: 'closed'; closedCount: number; left?: MeteredBucket[] };
   };
   /**
    * What a home has measured at the end of a day: so much of its data is charged as orphaned with these buckets of the shard.
-   * Each has one measure of a home, the last one.
+   * Each has one measure of a home, the last one. `left`: of those that others held.
    */
   'note-orphaned': {
     command: {
       fromShard: number;
       day: number;
       buckets: readonly { bucketId: BucketId; sizeBytes: number }[];
+      leavesBusy?: true;
     };
-    outcome: { kind: 'noted' };
+    outcome: { kind: 'noted'; left?: BucketId[] };
   };
   /** All buckets of the shard are closed to this day. */
   'note-usage-closed': { command: { day: number }; outcome: { kind: 'noted' } };
