@@ -30,11 +30,17 @@ function openGateway(post?: MailPort): TenancyParts {
   });
 }
 
-async function orderWelcome({ tenancy }: Pick<TenancyParts, 'tenancy'>): Promise<void> {
+/** To customers of one partner, by name. */
+async function orderWelcome(
+  { tenancy }: Pick<TenancyParts, 'tenancy'>,
+  names: readonly string[] = ['b'],
+): Promise<void> {
   const partner = { level: 'control' as const, name: 'Control', email: 'p@example.com' };
-  const { id } = await tenancy.createPartner(OPERATOR, partner);
-  const customer = { controlAccountId: id, name: 'Bakery', email: 'b@example.com', sendWelcomeEmail: true };
-  await tenancy.createCustomer(OPERATOR, customer);
+  const { id: controlAccountId } = await tenancy.createPartner(OPERATOR, partner);
+  for (const letter of names) {
+    const customer = { controlAccountId, name: `Bakery ${letter}`, email: `${letter}@example.com` };
+    await tenancy.createCustomer(OPERATOR, { ...customer, sendWelcomeEmail: true });
+  }
 }
 
 /** Until all that the loops of gateways do by now is done. */
@@ -127,4 +133,28 @@ test('a reset goes to a new address as it is stored, however it was written', as
   const changes = { email: 'New@Bakery.Example', sendPasswordReset: true };
   await tenancy.changeCustomer(OPERATOR, items[0]?.id ?? 0, changes);
   await expect.poll(() => sent.map(({ to }) => to)).toContain('new@bakery.example');
+});
+
+test('mails of one partner that are put off keep nobody else’s waiting that were left', async () => {
+  const ended = openGateway({ send: () => new Promise(() => {}) });
+  await orderWelcome(ended, ['b', 'c', 'd']);
+  await pass(6);
+  await orderWelcome(ended, ['other']);
+  await pass(4);
+  const tried: string[] = [];
+  const { mails } = openGateway({
+    async send({ to }) {
+      tried.push(to);
+      if (to !== 'other@example.com') throw Object.assign(new Error('full'), { responseCode: 452 });
+    },
+  });
+  const stop = new AbortController();
+  const running = mails.run(stop.signal);
+  await pass(3);
+  // Those before it take some minutes yet, and none of them has more tries for being looked at again.
+  expect(tried).toContain('other@example.com');
+  await pass(10);
+  expect(tried.filter((to) => to === 'b@example.com')).toHaveLength(3);
+  stop.abort();
+  await running;
 });

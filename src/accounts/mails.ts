@@ -64,6 +64,8 @@ export function createMails(deps: {
   const { metadata, directory, clock, random, log, post, resetUrl } = deps;
   const system = { shard: SYSTEM_SHARD };
   const queue = createMailQueue(clock);
+  /** Ids of those that are in the queue. */
+  const queued = new Set<number>();
 
   async function list(): Promise<MailRecord[]> {
     return requireDone(await metadata.query(system, 'list-mails', {})).mails;
@@ -122,14 +124,19 @@ export function createMails(deps: {
 
   /** Behind those of its control account that are under way. Where too many are, `run` finds it later. */
   async function deliver(ordered: MailRecord, by: MailPort): Promise<void> {
-    const controlId = directory.find('customer', ordered.customerId)?.controlId ?? 0;
+    const { id, customerId, controlId } = ordered;
+    if (queued.has(id)) return;
+    queued.add(id);
     let waiting = ordered;
-    await queue.add(controlId, async (isLast) => {
+    // The directory may not have been read yet: it is for the mails of older versions.
+    const lane = controlId ?? directory.find('customer', customerId)?.controlId ?? 0;
+    await queue.add(lane, async (isLast) => {
       const mail = await take(waiting);
       if (mail === undefined) return 'done';
       waiting = mail;
       return attempt(mail, by, isLast);
     });
+    queued.delete(id);
   }
 
   async function attempt(mail: MailRecord, by: MailPort, isLast: boolean): Promise<MailTry> {
@@ -167,7 +174,8 @@ export function createMails(deps: {
       while (post !== undefined && !signal.aborted) {
         // While the shard is away nothing is known to wait.
         const left = await leftMails().catch(() => []);
-        await Promise.all(left.map((mail) => deliver(mail, post)));
+        // Nobody waits for mails that others have ordered, and that are tried again later.
+        for (const mail of left) void deliver(mail, post);
         await clock.sleep(LOOK_EVERY_MS, signal);
       }
     },
