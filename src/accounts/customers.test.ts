@@ -106,3 +106,20 @@ test('what an operator has suspended no partner restores; what a partner has, ei
   await change(id, { active: false });
   expect((await restore(partner)).state).toBe('paid');
 });
+
+test('partners order few mails to one sub-account or address, and no call that is refused changes anything', async () => {
+  const email = 'victim@example.com';
+  const { id } = await create();
+  const ask = (given: CustomerChanges = {}) => change(id, { email, sendPasswordReset: true, ...given });
+  for (let times = 0; times < 5; times++) await ask();
+  const tooMany = { code: 'SlowDown', status: 429 };
+  await expect(ask({ name: 'Bakeries' })).rejects.toMatchObject(tooMany);
+  expect((await parts.tenancy.getCustomer(partner, id)).name).toBe('Bakery');
+  // Nor by way of another sub-account that has the address.
+  await change(id, { email: 'own@example.com' });
+  const other = { name: 'other', email, sendWelcomeEmail: true };
+  await expect(create(other)).rejects.toMatchObject(tooMany);
+  world.clock.advance(3_600_000);
+  await create(other);
+  expect(await parts.mails.list()).toHaveLength(6);
+});

@@ -56,7 +56,7 @@ export interface CustomersDeps {
   /** Deactivates the MFA devices of an account's root. */
   resetRootMfa(accountId: AccountId): Promise<unknown>;
   setPlanQuota: SetPlanQuota;
-  mails: Pick<Mails, 'order'>;
+  mails: Pick<Mails, 'order' | 'requireRoom'>;
   clock: ClockPort;
   random: RandomPort;
 }
@@ -301,6 +301,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
       };
       checkStorage(customer);
       const { name, email } = input;
+      const isBounded = caller.level !== 'admin';
+      const isMailed = input.sendWelcomeEmail === true || input.sendPasswordReset === true;
+      if (isMailed && isBounded)
+        await deps.mails.requireRoom({ id: 0, controlId, email: normaliseEmail(email) });
       const mustReset = input.passwordResetRequired ?? false;
       const { password } = input;
       // Hashed before, and written with the account: there is none without its password.
@@ -310,8 +314,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
       await directory.refresh();
       const id = directory.customerOf(made.account.accountId)?.id ?? 0;
       const addressee = { id, controlId, email: made.account.email };
-      if (input.sendWelcomeEmail === true) await deps.mails.order('welcome', addressee);
-      else if (input.sendPasswordReset === true) await deps.mails.order('password-reset', addressee);
+      if (input.sendWelcomeEmail === true) await deps.mails.order('welcome', addressee, { isBounded });
+      else if (input.sendPasswordReset === true)
+        await deps.mails.order('password-reset', addressee, { isBounded });
       const view = await getCustomer(caller, id);
       await setPlan(undefined, view);
       return { ...view, accessKey: made.accessKey, secretKey: made.secretKey };
@@ -325,10 +330,13 @@ export function createCustomers(deps: CustomersDeps): Customers {
       checkAccountFields({ ...(name !== undefined && { name }), ...(email !== undefined && { email }) });
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       checkChannel(changes.channelAccountId, record.controlId);
+      const isBounded = caller.level !== 'admin';
+      if (changes.sendPasswordReset === true && isBounded)
+        await deps.mails.requireRoom({ ...record, email: normaliseEmail(email ?? record.email) });
       const { email: to } = await save(caller, record, changes);
       if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
       if (changes.sendPasswordReset === true)
-        await deps.mails.order('password-reset', { ...record, email: to });
+        await deps.mails.order('password-reset', { ...record, email: to }, { isBounded });
       if (changes.resetKeys === true) await resetKeys(record.accountId);
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true || changes.resetKeys === true;

@@ -158,3 +158,13 @@ test('mails of one partner that are put off keep nobody else’s waiting that we
   stop.abort();
   await running;
 });
+
+test('while a mail waits to be sent no second one of its kind is ordered', async () => {
+  const { mails, tenancy } = openGateway({ send: () => new Promise(() => {}) });
+  await orderWelcome({ tenancy });
+  const { items } = await tenancy.listCustomers(OPERATOR, {}, { page: 1, size: 1 });
+  const ask = () => tenancy.changeCustomer(OPERATOR, items[0]?.id ?? 0, { sendPasswordReset: true });
+  await Promise.all([ask(), ask().catch(() => ask())]);
+  await ask();
+  expect((await mails.list()).map(({ kind }) => kind)).toEqual(['password-reset', 'welcome']);
+});

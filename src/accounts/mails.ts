@@ -8,8 +8,9 @@ import type { MailMessage, MailPort } from '../ports/mail.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
 import { type IdentitySettingsRecord, identityKeys } from '../types/records/identity-records.ts';
-import type { MailKind, MailRecord } from '../types/records/mail-record.ts';
+import { type MailKind, type MailRecord, mayOrderMail } from '../types/records/mail-record.ts';
 import type { CustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import { DAY_MS } from '../types/usage.ts';
@@ -31,9 +32,16 @@ const LOOK_EVERY_MS = 60_000;
 const FAILURE_MAX = 200;
 const TOKEN = /^(\d{1,15})\.([A-Za-z0-9]{40})$/;
 
+type Addressee = Pick<CustomerRecord, 'id' | 'controlId' | 'email'>;
+
 export interface Mails {
-  /** Orders a mail; resolves before it is sent. */
-  order(kind: MailKind, customer: Pick<CustomerRecord, 'id' | 'controlId' | 'email'>): Promise<void>;
+  /**
+   * Orders a mail; resolves before it is sent. Where the same one waits to be sent there is no second one. `isBounded`: nor where
+   * a partner has ordered too many.
+   */
+  order(kind: MailKind, customer: Addressee, options: { isBounded: boolean }): Promise<void>;
+  /** Before a partner's call changes anything. Throws SlowDown with status 429 where it has ordered too many. */
+  requireRoom(customer: Addressee): Promise<void>;
   /**
    * Sends what waits because the gateway that was to send it has ended, until the signal aborts. Several gateways may do so: one
    * of them gets a mail.
@@ -165,10 +173,16 @@ export function createMails(deps: {
   }
 
   return {
-    async order(kind, { id, controlId, email }) {
+    async order(kind, { id, controlId, email }, { isBounded }) {
       const mail = { kind, customerId: id, controlId, to: email, ...(post && { isToBeSent: true as const }) };
-      const { mail: added } = requireDone(await metadata.execute(system, 'add-mail', { mail }));
-      if (post !== undefined) void deliver(added, post);
+      const command = { mail, ...(isBounded && { isBounded }) };
+      const outcome = requireDone(await metadata.execute(system, 'add-mail', command));
+      if (outcome.kind === 'too-many') log.warn({ customer: id }, 'mail-not-ordered');
+      if (outcome.kind === 'added' && post !== undefined) void deliver(outcome.mail, post);
+    },
+    async requireRoom({ id, controlId, email }) {
+      const asked = { customerId: id, controlId, to: email };
+      if (!mayOrderMail(await list(), asked, clock.wallMs())) throw tooMany();
     },
     async run(signal) {
       while (post !== undefined && !signal.aborted) {
@@ -238,6 +252,15 @@ function isGood(
 
 function hashOf(token: string): string {
   return createHash('sha256').update(utf8(token)).digest('hex');
+}
+
+function tooMany(): AppError {
+  const { mailsPerHourMax, mailsPerDayMax } = LIMITS;
+  return new AppError('SlowDown', {
+    status: 429,
+    message: `A sub-account is sent ${mailsPerHourMax} mails in an hour at most, and those of a control account ${mailsPerDayMax} in a day.`,
+    headers: { 'Retry-After': '3600' },
+  });
 }
 
 function addressChanged(): AppError {

@@ -18,6 +18,9 @@ export const LIMITS = {
   bucketsPerAccountDefault: 1000,
   /** As AWS has it of a user: enough to exchange one for another. */
   accessKeysPerAccountMax: 2,
+  /** Mails that partners order, to one sub-account or address in an hour, and of one control account in a day. */
+  mailsPerHourMax: 5,
+  mailsPerDayMax: 500,
   /** Wrong signatures of an access key from one address, one after the other, before the two have to wait. */
   wrongSignaturesFree: 1000,
   /** Of an account, as AWS has it (AWS "IAM and AWS STS quotas"). */

@@ -3,7 +3,7 @@ import { must } from '../../base/assert.ts';
 import { TABLE_END } from '../../base/table-rows.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RangeAddress, View } from '../../ports/state-machine.ts';
-import { MAILS_MAX, type MailRecord, mailCodec } from '../../types/records/mail-record.ts';
+import { MAILS_MAX, type MailRecord, mailCodec, mayOrderMail } from '../../types/records/mail-record.ts';
 import type { RowCheck } from '../checks/scan.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { readU48, u48 } from '../schema/key-parts.ts';
@@ -11,32 +11,34 @@ import { mailRow, put, remove, TABLES } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 
 const ALL: RangeAddress = { table: TABLES.mails, gte: u48(0), lt: TABLE_END, limit: MAILS_MAX };
-const LAST: RangeAddress = { ...ALL, limit: 1, reverse: true };
 
 export const addMail = defineCommand<CommandOf<'add-mail'>, OutcomeOf<'add-mail'>>({
   locks: () => [exclusive(LOCK.tenancy)],
 
   look(_command, view) {
-    const [last] = view.range(LAST);
-    if (last !== undefined) mailsInFull(view, readU48(last.key));
+    view.range(ALL);
   },
 
-  decide({ mail }, view, { nowMs }) {
-    const [last] = view.range(LAST);
+  decide({ mail, isBounded = false }, view, { nowMs }) {
+    const rows = view.range(ALL);
+    const last = rows.at(-1);
     const id = (last === undefined ? 0 : readU48(last.key)) + 1;
     const record: MailRecord = { ...mail, id, createdAtMs: nowMs, state: 'waiting' };
+    const isFull = rows.length >= MAILS_MAX;
+    const mails =
+      isFull || isBounded || mail.isToBeSent ? rows.map(({ value }) => mailCodec.decode(value)) : [];
+    if (mails.some((before) => isSame(before, record))) return refuse({ kind: 'waits' });
+    if (isBounded && !mayOrderMail(mails, record, nowMs)) return refuse({ kind: 'too-many' });
     const puts = [put(mailRow(id), mailCodec.encode(record))];
-    const full = mailsInFull(view, id - 1);
-    if (full !== undefined) puts.push(remove(mailRow(oldestOfMost([...full, record]))));
+    if (isFull) puts.push(remove(mailRow(oldestOfMost([...mails, record]))));
     return { outcome: { kind: 'added', mail: record }, puts };
   },
 });
 
-/** All of them, the oldest first, where there is no room for another one. `lastId`: with fewer numbers there is. */
-function mailsInFull(view: View, lastId: number): MailRecord[] | undefined {
-  if (lastId < MAILS_MAX) return undefined;
-  const rows = view.range(ALL);
-  return rows.length < MAILS_MAX ? undefined : rows.map(({ value }) => mailCodec.decode(value));
+/** Whether one that is sent sooner or later does for both. Those that wait for the operator are never sure to be sent. */
+function isSame(before: MailRecord, { kind, customerId, to }: MailRecord): boolean {
+  if (before.state !== 'waiting' || before.isToBeSent !== true) return false;
+  return before.kind === kind && before.customerId === customerId && before.to === to;
 }
 
 /** The number of the oldest mail of the control account that has most: none pushes out those of others that have fewer. */

@@ -78,8 +78,13 @@ export interface AccountCommands {
   };
   /** A mail to a customer; where there are too many, the oldest one goes of the control account that has most. */
   'add-mail': {
-    command: { mail: Pick<MailRecord, 'kind' | 'customerId' | 'controlId' | 'to' | 'isToBeSent'> };
-    outcome: { kind: 'added'; mail: MailRecord };
+    /** `isBounded`: partners order so many and no more. */
+    command: {
+      mail: Pick<MailRecord, 'kind' | 'customerId' | 'controlId' | 'to' | 'isToBeSent'>;
+      isBounded?: true;
+    };
+    /** `waits`: one that is like it is to be sent yet. */
+    outcome: { kind: 'added'; mail: MailRecord } | { kind: 'waits' } | { kind: 'too-many' };
   };
   'note-mail': {
     /** With `ifTriedAtMs`: only of one that waits and was last tried then; null: never. */

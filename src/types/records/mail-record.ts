@@ -1,6 +1,7 @@
 // A mail to a customer: to whom and about what. Its text is made when it is sent or shown, with a new link each time, so that no
 // secret is stored.
 import { defineRecord } from '../../base/record-codec.ts';
+import { LIMITS } from '../limits.ts';
 
 export type MailKind = 'welcome' | 'password-reset';
 
@@ -25,3 +26,18 @@ export const mailCodec = defineRecord<MailRecord>({ name: 'mail', version: 1 });
 
 /** Mails that are kept: where there are more, the oldest one goes of the control account that has most. */
 export const MAILS_MAX = 1000;
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Whether a partner may order one more, among those that are kept. */
+export function mayOrderMail(
+  mails: readonly MailRecord[],
+  { customerId, controlId, to }: Pick<MailRecord, 'customerId' | 'controlId' | 'to'>,
+  nowMs: number,
+): boolean {
+  const ofDay = mails.filter(({ createdAtMs }) => createdAtMs > nowMs - DAY_MS);
+  if (ofDay.filter((mail) => mail.controlId === controlId).length >= LIMITS.mailsPerDayMax) return false;
+  const alike = ofDay.filter((mail) => mail.customerId === customerId || mail.to === to);
+  return alike.filter(({ createdAtMs }) => createdAtMs > nowMs - HOUR_MS).length < LIMITS.mailsPerHourMax;
+}
