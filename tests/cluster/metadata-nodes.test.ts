@@ -51,9 +51,11 @@ test('a gateway process with two threads: both serve, neither takes a revoked ke
   timeout: 120_000,
 }, async () => {
   // Each is known by itself: one that starts ends the lease of who was there before it.
-  const { members } = await cluster.status();
-  const instances = members.flatMap(({ role, instance }) => (role === 'gateway' ? [instance] : []));
-  expect(new Set(instances).size).toBe(4);
+  const instances = async () => {
+    const { members } = await cluster.status();
+    return new Set(members.flatMap(({ role, instance }) => (role === 'gateway' ? [instance] : []))).size;
+  };
+  await expect.poll(instances, { timeout: 60_000 }).toBe(4);
   const account = await createAccount(operator(0));
   const as = { ...account, endpoint: gateway(0).endpoint };
   /** A connection to each thread: the kernel deals them out by chance. */
