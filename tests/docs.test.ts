@@ -424,7 +424,7 @@ that it has begun, whose further results have their decision alone.
 
 Two thousand connections may send something at the same moment, and one turn of the loop would read it all. So heads are parsed in
 turns of tenants, by what they cost: 128 short ones in a turn, or 8 of 30 KB, and over TLS four handshakes. What does not fit waits
-in its socket. A metadata node starts 64 calls in a turn, of gateways in turns (one frame may have 750 deletions, 80 ms of processor time).
+in its socket. A metadata node starts 64 calls in a turn, of gateways in turns (one may have 750 deletions); accounts share its places for calls.
 
 What stays apart, each with turns of its own: the start of requests, heads and handshakes, reading from connections with what begins at the
 end of a body (32 in a turn, or four documents), and, in the process that has the shards, commands and queries. An account has a share of each.

@@ -6,7 +6,7 @@ import { AppError } from '../types/errors.ts';
 import type { RequestOrigin } from '../types/events.ts';
 import type { BucketRecord } from '../types/records/rows.ts';
 import { NO_ANSWER } from '../types/require-done.ts';
-import { INTERNAL_TENANT, type Tenant } from '../types/tenant.ts';
+import { accountOf, INTERNAL_TENANT, type Tenant } from '../types/tenant.ts';
 import type { MetadataCalls } from './object-store.ts';
 
 /** More often than this a bucket's row does not change during a request. */
@@ -39,6 +39,8 @@ export function createMetadataCalls(deps: {
   reauthorise(believed: BelievedBucket, row: BucketRecord | null): Promise<BelievedBucket>;
 }): MetadataCalls {
   const { metadata, tenant = INTERNAL_TENANT, origin, beforeCommand } = deps;
+
+  const account = origin && accountOf(origin);
 
   async function ask<T>(
     target: { shard: number; bucket?: BelievedBucket },
@@ -80,6 +82,9 @@ export function createMetadataCalls(deps: {
         metadata.execute(origin === undefined ? envelope : { ...envelope, origin }, name, command),
       );
     },
-    query: (target, name, query) => ask(target, 'query', (envelope) => metadata.query(envelope, name, query)),
+    query: (target, name, query) =>
+      ask(target, 'query', (envelope) =>
+        metadata.query(account === undefined ? envelope : { ...envelope, account }, name, query),
+      ),
   };
 }

@@ -38,9 +38,14 @@ export function sharePathOf({ account, address }: Tenant): SharePath {
  * the account that it changes. Empty for the server's own work, which is bounded by the whole alone.
  */
 export function commandPathOf(origin: RequestOrigin | undefined, command: unknown): SharePath {
-  if (origin !== undefined) return [origin.accountId ?? UNPROVED];
+  if (origin !== undefined) return [accountOf(origin)];
   const { accountId } = (command ?? {}) as { accountId?: unknown };
   return typeof accountId === 'string' ? [accountId] : [];
+}
+
+/** Whose a client's call is, where calls of accounts share a bound: all that have proved nothing count as one. */
+export function accountOf({ accountId }: RequestOrigin): string {
+  return accountId ?? UNPROVED;
 }
 
 /** What counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has at will. */

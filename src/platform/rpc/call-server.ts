@@ -1,6 +1,6 @@
 // Serves calls of gateways and of other nodes: streams that rpc-server.ts has admitted. Calls go to the handler in the order
 // in which they came, so many in a turn of the event loop (call-turns.ts); a reply leaves when it is there, the replies of a
-// turn in one frame, which says where this node's clock stands (R48). Bounded, with a share for each account whose commands
+// turn in one frame, which says where this node's clock stands (R48). Bounded, with a share for each account whose calls
 // these are: what is beyond is answered busy, and a caller that takes no replies, or whose calls wait, is not read from.
 import { type ServerDuplexStream, status } from '@grpc/grpc-js';
 import { assert } from '../../base/assert.ts';
@@ -52,7 +52,7 @@ export function createCallServer(deps: {
 
   /** Takes a place for the call. What it gives answers the call, and never rejects; undefined: there is no place. */
   function admit(call: ShardCall, sizeBytes: number): (() => Promise<Uint8Array>) | undefined {
-    const account = call.kind === 'execute' ? commandPathOf(call.envelope.origin, call.body) : [];
+    const account = pathOf(call);
     if (!hasRoom(account, sizeBytes)) return undefined;
     counts.take(account, 1);
     sizes.take(account, sizeBytes);
@@ -169,6 +169,12 @@ export function createCallServer(deps: {
 
 function endStream(stream: CallStream): void {
   stream.emit('error', { code: status.UNAVAILABLE, details: 'the node ends' });
+}
+
+/** Empty for what other nodes and workers ask. */
+function pathOf({ kind, envelope: { origin, account }, body }: ShardCall): SharePath {
+  if (kind === 'execute') return commandPathOf(origin, body);
+  return kind === 'query' && typeof account === 'string' ? [account] : [];
 }
 
 function readCalls(frame: CallFrame): ShardCall[] {

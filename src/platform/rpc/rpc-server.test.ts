@@ -192,6 +192,25 @@ describe('calls', () => {
     expect(evaluatedCount).toBe(LIMITS.callsInFlightMax);
   });
 
+  test('queries of one account leave places for those of others', async () => {
+    const gate = Promise.withResolvers<ShardReply>();
+    const handler = handlerOf(({ body }) =>
+      typeof body === 'string' ? Promise.resolve(done(body)) : gate.promise,
+    );
+    await start({ nodeId: CALLEE, handler });
+    const caller = await start({ nodeId: CALLER });
+    const ask = (account: string, body: unknown) =>
+      caller.calls.call(CALLEE, { ...callOf(body), envelope: { shard: 1, account } }, never());
+    await ask('one', 'first');
+    const many = Array.from({ length: LIMITS.callsInFlightMax + 1 }, (_, index) => ask('one', index));
+    // There is one at least that found no place.
+    expect(await Promise.race(many)).toEqual({ kind: 'busy' });
+    expect(await ask('one', 'again')).toEqual({ kind: 'busy' });
+    expect(await ask('another', 'its first')).toEqual(done('its first'));
+    gate.resolve(done(1));
+    await Promise.all(many);
+  });
+
   test('beyond what waits for a node are answered busy, and never sent', async () => {
     let servedCount = 0;
     const handler = handlerOf(async () => {

@@ -35,6 +35,8 @@ export interface Envelope {
   bucket?: BelievedBucket;
   /** Of a command: the client's request that it is made for, for events. */
   origin?: RequestOrigin;
+  /** Of a query: whose request it is for (`accountOf` in types/tenant.ts). Nodes of the version before do not look at it. */
+  account?: string;
 }
 
 /** `timeMs` is shard time, from which gateways mint ids (R24). */
