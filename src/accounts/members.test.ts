@@ -21,8 +21,11 @@ beforeEach(async () => {
   const { shards: metadata, clock } = world;
   const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(7), clock };
   const nothing = async () => undefined;
+  // Nothing is waited for between two attempts.
+  const eager = { wallMs: () => clock.wallMs(), monotonicMs: () => clock.monotonicMs(), sleep: nothing };
   tenancy = createTenancy({
     ...deps,
+    clock: eager,
     log: { warn() {} },
     accounts: createAccounts(deps),
     hasher: { hash: async () => 'h', verify: async () => true },
@@ -92,4 +95,18 @@ test('a member that gave itself something by IAM has its role alone once that is
   await giveItself('ann');
   await tenancy.deleteMember(OPERATOR, id);
   expect(await identityRows()).toEqual(before);
+});
+
+test('of two Roots that are deleted, or lowered, at once one stays', async () => {
+  const [ann, bob] = [await addMember('ann', 'Root'), await addMember('bob', 'Root')];
+  const ended = await Promise.allSettled([
+    tenancy.deleteMember(OPERATOR, ann.id),
+    tenancy.deleteMember(OPERATOR, bob.id),
+  ]);
+  expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  const { items } = await tenancy.listMembers(OPERATOR, {}, { page: 1, size: 10 });
+  expect(items).toMatchObject([{ role: 'Root', status: 'active' }]);
+  const name = items[0]?.username ?? '';
+  const user = await edit((store) => store.find('user', identityKeys.user(name)));
+  expect(user?.inlinePolicies[0]?.text).toContain('Allow');
 });

@@ -40,14 +40,42 @@ export function createMembers(deps: {
   const { tree, clock, random } = deps;
   const { directory } = tree;
 
-  function isLastRoot({ customerId, id, role, status }: MemberRecord): boolean {
-    if (role !== 'Root' || status !== 'active') return false;
-    const others = directory.all('member').filter((one) => one.customerId === customerId && one.id !== id);
-    return !others.some((one) => one.role === 'Root' && one.status === 'active');
+  /**
+   * Where an active Root is to be one no more: another one, which stays. Its record is written along with the change, so that of two
+   * Roots that go at once one does not. Throws ValidationError for the last one.
+   */
+  async function rootBeside({ customerId, id, role, status }: MemberRecord): Promise<MemberRecord[]> {
+    if (role !== 'Root' || status !== 'active') return [];
+    const isRoot = (one: RoleNow) => one.role === 'Root' && one.status === 'active';
+    const others = directory
+      .all('member')
+      .filter((one) => one.customerId === customerId && one.id !== id && isRoot(one));
+    const records = await directory.read(
+      'member',
+      others.map((one) => one.id),
+    );
+    const other = records.find(isRoot);
+    if (other === undefined) refuse({ memberRole: 'the last Root of a sub-account stays' });
+    return [other as MemberRecord];
   }
 
-  function refuseLastRoot(member: MemberRecord): void {
-    if (isLastRoot(member)) refuse({ memberRole: 'the last Root of a sub-account stays' });
+  /** Throws ConcurrentModification, ValidationError for the last Root. */
+  async function writeMember(accountId: AccountId, member: MemberRecord, record: MemberRecord) {
+    const { role, status } = record;
+    const beside = role === 'Root' && status === 'active' ? [] : await rootBeside(member);
+    const after = { role, status };
+    const loses = isLess(after, member);
+    // What a crash leaves between the two is a member with fewer rights than its record says, never more.
+    if (loses) await setPolicy(accountId, member, after);
+    const replace = [{ record, ifRevision: member.revision }];
+    try {
+      for (const other of beside) replace.push({ record: other, ifRevision: other.revision });
+      const records = await tree.write({ replace });
+      return records[0] as MemberRecord;
+    } catch (error) {
+      if (loses) await setPolicy(accountId, member, undefined).catch(() => undefined);
+      throw error;
+    }
   }
 
   function viewOf(member: MemberRecord, { accountId }: Pick<CustomerRecord, 'accountId'>): MemberView {
@@ -209,23 +237,14 @@ export function createMembers(deps: {
       const status = isOn === undefined ? member.status : isOn ? 'active' : 'deactivated';
       const { username = member.username } = changes;
       checkMember({ ...member, ...changes, username });
-      if (role !== 'Root' || status !== 'active') refuseLastRoot(member);
+      if (role !== 'Root' || status !== 'active') await rootBeside(member);
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       const { accountId } = customer;
       const passwordHash = changes.password && (await deps.hasher.hash(tenantOf(caller), changes.password));
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
-      const after = { role, status };
-      const loses = isLess(after, member);
-      // What a crash leaves between the two is a member with fewer rights than its record says, never more.
-      if (loses) await setPolicy(accountId, member, after);
-      try {
-        await tree.write({ replace: [{ record, ifRevision: member.revision }] });
-      } catch (error) {
-        if (loses) await setPolicy(accountId, member, undefined).catch(() => undefined);
-        throw error;
-      }
+      await writeMember(accountId, member, record);
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
         const now = await presentRole(id);
@@ -250,9 +269,13 @@ export function createMembers(deps: {
     async deleteMember(caller, id) {
       requireAct(caller, 'delete');
       await directory.refresh();
-      const { member, customer } = await tree.requireMember(caller, id);
-      refuseLastRoot(member);
+      const { member: found, customer } = await tree.requireMember(caller, id);
       const { accountId } = customer;
+      const isRoot = found.role === 'Root' && found.status === 'active';
+      // As long as it is a Root, another one may go because it is there.
+      const member = isRoot
+        ? await writeMember(accountId, found, { ...found, status: 'deactivated' })
+        : found;
       // The user first: what is left of it after a crash is a member that can do nothing, and the deletion is asked for again.
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
