@@ -123,3 +123,20 @@ test('partners order few mails to one sub-account or address, and no call that i
   await create(other);
   expect(await parts.mails.list()).toHaveLength(6);
 });
+
+test('a control account learns by no filter which governance account it is below', async () => {
+  const { tenancy } = parts;
+  const governance = { level: 'governance' as const, name: 'Gov', email: 'g@example.com' };
+  const { id: parentId } = await tenancy.createPartner(OPERATOR, governance);
+  const below = { level: 'control' as const, parentId, name: 'Below', email: 'b@example.com' };
+  const { id: partnerId } = await tenancy.createPartner(OPERATOR, below);
+  partner = { ...partner, partnerId };
+  await create();
+  const page = { page: 1, size: 10 };
+  for (const governanceAccountId of [parentId, partnerId, 999]) {
+    expect((await tenancy.listCustomers(partner, { governanceAccountId }, page)).total).toBe(1);
+    expect(await tenancy.visibleCustomers(partner, { governanceAccountId })).toHaveLength(1);
+    expect((await tenancy.listPartners(partner, { governanceAccountId }, page)).total).toBe(1);
+  }
+  expect((await tenancy.listCustomers(partner, { controlAccountId: parentId }, page)).total).toBe(0);
+});

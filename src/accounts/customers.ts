@@ -29,7 +29,7 @@ import type {
   Tenancy,
   VisibleFilter,
 } from './tenancy.ts';
-import { isVisible, noSuch, requireAct, tenantOf } from './tenancy-rules.ts';
+import { isVisible, knowsGovernance, noSuch, requireAct, tenantOf } from './tenancy-rules.ts';
 import {
   type CustomerEntry,
   checkLoginPassword,
@@ -171,7 +171,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (!meets(state, entry.state) || !meets(filter.channelAccountId, entry.channelId)) return false;
       if (!holds(entry.name, name) || !holds(entry.email, email)) return false;
       const above = tree.aboveCustomer(entry);
-      const wanted = [filter.controlAccountId, filter.governanceAccountId];
+      const { controlAccountId, governanceAccountId } = filter;
+      if (!knowsGovernance(caller))
+        return isVisible(caller, above) && meets(controlAccountId, entry.controlId);
+      const wanted = [controlAccountId, governanceAccountId];
       return isVisible(caller, above) && wanted.every((one) => one === undefined || above.includes(one));
     };
   }

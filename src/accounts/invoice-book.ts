@@ -166,7 +166,8 @@ function matches(
     isSame(filter.id, head.id) &&
     isSame(filter.subInvoiceId, head.id) &&
     isSame(filter.controlInvoiceId, head.controlInvoiceId) &&
-    isSame(filter.governanceAccountId, head.governanceId) &&
+    // Control accounts are not told it (tenancy-rules.ts).
+    (within.controlAccountId !== undefined || isSame(filter.governanceAccountId, head.governanceId)) &&
     isSame(filter.controlAccountId, head.controlId) &&
     isSame(filter.channelAccountId, head.channelId) &&
     isSame(filter.subAccountId, head.customerId) &&

@@ -165,6 +165,7 @@ test('lists filter by every field, page, and tell the true total', async () => {
   expect(await ids({ subInvoiceId: 2, controlInvoiceId: 1 })).toEqual([[], 0]);
   expect(await ids({ within: { controlAccountId: 2 } })).toEqual([[3], 1]);
   expect(await ids({ within: { governanceAccountId: 901 } })).toEqual([[], 0]);
+  expect(await ids({ within: { controlAccountId: 2 }, governanceAccountId: 901 })).toEqual([[3], 1]);
   expect(await billed.invoices.get(3, { controlAccountId: 2 })).toMatchObject({ id: 3, isClosed: true });
   await expect(billed.invoices.get(3, { controlAccountId: 1 })).rejects.toMatchObject({
     code: 'NoSuchEntity',

@@ -3,7 +3,7 @@
 import type { PartnerRecord } from '../types/records/tenancy-records.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { ApiCaller, PageOf, PartnerChanges, PartnerFilter, PartnerView, Tenancy } from './tenancy.ts';
-import { isVisible, noSuch, requireAct, tenantOf } from './tenancy-rules.ts';
+import { isVisible, knowsGovernance, noSuch, requireAct, tenantOf } from './tenancy-rules.ts';
 import { contactOnly, holds, meets, mergeTexts, pageOf, type TenancyTree } from './tenancy-tree.ts';
 
 type Partners = Pick<Tenancy, 'listPartners' | 'getPartner' | 'createPartner' | 'changePartner'>;
@@ -52,7 +52,8 @@ export function createPartners(tree: TenancyTree): Partners {
   return {
     async listPartners(caller, filter: PartnerFilter, page): Promise<PageOf<PartnerView>> {
       await directory.refresh();
-      const { level, id, name, email, status, governanceAccountId } = filter;
+      const { level, id, name, email, status } = filter;
+      const governanceAccountId = knowsGovernance(caller) ? filter.governanceAccountId : undefined;
       const found = await tree.filter(caller, 'partner', (entry) => {
         if (entry.status === 'deleted' && filter.includeDeleted !== true) return false;
         if (!meets(level, entry.level) || !meets(id, entry.id) || !meets(status, entry.status)) return false;

@@ -36,6 +36,11 @@ export function requireAct(caller: ApiCaller, act: TenancyAct): void {
   if (!mayAct(caller, act)) throw new AppError('AccessDenied');
 }
 
+/** Control accounts are not told which governance account they are below: no filter by it tells them either. */
+export function knowsGovernance({ level }: ApiCaller): boolean {
+  return level !== 'control';
+}
+
 /** The partners above a record, itself included where it is one. */
 export type PartnersAbove = readonly (number | undefined)[];
 
