@@ -10,7 +10,7 @@ import type { AccountId } from '../types/names.ts';
 import type { AccountRemovalRecord } from '../types/records/account-removal-record.ts';
 import type { IdentitySettingsRecord } from '../types/records/identity-records.ts';
 import type { AccessKeyRecord, AccountRecord, AccountState } from '../types/records/rows.ts';
-import type { NewCustomerRecord } from '../types/records/tenancy-records.ts';
+import type { CustomerRecord, NewCustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { mintAccountId, mintCanonicalId, mintKeyPair } from './mint-keys.ts';
@@ -64,8 +64,13 @@ export interface AccountChanges {
 export type AccountRemoval = AccountRemovalRecord & { leftBucketCount: number };
 
 export interface Accounts {
-  /** Returns the secret key, for the only time. Throws ValidationError, EntityAlreadyExists. */
-  create(input: NewAccountOf): Promise<{ account: AccountRecord; accessKey: string; secretKey: string }>;
+  /** Returns the secret key, for the only time; of a sub-account its record, too. Throws ValidationError, EntityAlreadyExists. */
+  create(input: NewAccountOf): Promise<{
+    account: AccountRecord;
+    customer?: CustomerRecord;
+    accessKey: string;
+    secretKey: string;
+  }>;
   /** By id ascending. */
   list(): Promise<AccountWithKeys[]>;
   /** By account id, name, e-mail or canonical id. Throws NoSuchEntity. */
@@ -130,7 +135,10 @@ export function createAccounts(deps: {
           ...(input.rootLogin && { rootLogin: input.rootLogin }),
         }),
       );
-      if (outcome.kind === 'created') return { account: outcome.account, ...keys };
+      if (outcome.kind === 'created') {
+        const { account, customer } = outcome;
+        return { account, ...(customer && { customer }), ...keys };
+      }
       if (outcome.field !== 'accountId' || attempt === ID_ATTEMPTS) throw conflict(outcome.field);
     }
   }

@@ -140,3 +140,39 @@ test('a control account learns by no filter which governance account it is below
   }
   expect((await tenancy.listCustomers(partner, { controlAccountId: parentId }, page)).total).toBe(0);
 });
+
+test('who makes a sub-account gets its keys, whatever fails behind that', async () => {
+  const { shards, clock } = world;
+  let isAway = false;
+  const requireThere = () => {
+    if (isAway) throw new Error('the shard is away');
+  };
+  const metadata: typeof shards = {
+    ...shards,
+    async execute(target, name, command) {
+      requireThere();
+      const reply = await shards.execute(target, name, command);
+      if (name === 'create-account') isAway = true;
+      return reply;
+    },
+    async query(target, name, query) {
+      requireThere();
+      return shards.query(target, name, query);
+    },
+  };
+  const warned: unknown[] = [];
+  const { tenancy } = createTenancy({
+    ...{ metadata, keyring: createKeyring(), random: createSeededRandom(8), clock },
+    log: { warn: (_fields: object, event: string) => void warned.push(event) },
+    accounts: createAccounts({ metadata, keyring: createKeyring(), random: createSeededRandom(9) }),
+    hasher: { hash: async () => 'h', verify: async () => true },
+    resetRootMfa: async () => undefined,
+    setPlanQuota: async () => requireThere(),
+  });
+  const input = { name: 'Bakery', email: 'bakery@example.com', sendWelcomeEmail: true };
+  const made = await tenancy.createCustomer(partner, input);
+  const key = await world.query('get-access-key', { accessKey: made.accessKey ?? '' });
+  expect(key).toMatchObject({ kind: 'found', account: { accountId: made.accountId } });
+  expect(made).toMatchObject({ secretKey: expect.any(String), control: { id: partner.partnerId } });
+  expect(warned).toEqual(['sub-account-not-settled', 'sub-account-not-settled']);
+});

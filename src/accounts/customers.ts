@@ -5,6 +5,7 @@ import { fromUtf8 } from '../base/bytes/bytes.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import type { Logger } from '../ports/telemetry.ts';
 import { AppError } from '../types/errors.ts';
 import type { AccountId } from '../types/names.ts';
 import { identityKeys } from '../types/records/identity-records.ts';
@@ -59,6 +60,7 @@ export interface CustomersDeps {
   mails: Pick<Mails, 'order' | 'requireRoom'>;
   clock: ClockPort;
   random: RandomPort;
+  log: Pick<Logger, 'warn'>;
 }
 
 type Customers = Pick<
@@ -314,14 +316,17 @@ export function createCustomers(deps: CustomersDeps): Customers {
       const rootLogin = password === undefined ? undefined : await loginOf(caller, { password, mustReset });
       const state = isTrial ? 'trial' : 'paid';
       const made = await accounts.create({ name, email, state, customer, ...(rootLogin && { rootLogin }) });
-      await directory.refresh();
-      const id = directory.customerOf(made.account.accountId)?.id ?? 0;
-      const addressee = { id, controlId, email: made.account.email };
-      if (input.sendWelcomeEmail === true) await deps.mails.order('welcome', addressee, { isBounded });
-      else if (input.sendPasswordReset === true)
-        await deps.mails.order('password-reset', addressee, { isBounded });
-      const view = await getCustomer(caller, id);
-      await setPlan(undefined, view);
+      const record = must(made.customer, 'a sub-account has a record');
+      const { accountId } = record;
+      // It is there: what fails from here on must not hide its keys, nor have it made once more by who repeats the request.
+      const attempt = (doing: Promise<void>) =>
+        doing.catch((error: unknown) =>
+          deps.log.warn({ account: accountId, err: error }, 'sub-account-not-settled'),
+        );
+      const kind = input.sendWelcomeEmail === true ? 'welcome' : 'password-reset';
+      if (isMailed) await attempt(deps.mails.order(kind, record, { isBounded }));
+      const view = viewOf(record);
+      await attempt(setPlan(undefined, view));
       return { ...view, accessKey: made.accessKey, secretKey: made.secretKey };
     },
     async changeCustomer(caller, id, changes, options = {}) {
