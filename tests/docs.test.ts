@@ -456,7 +456,7 @@ a MOVE onto what it may not replace, is refused before more is read.
 | answers of /metrics under way (metricsAnswersMax), documents of /api/v1 on their way (publicAnswersBytesMax) | SlowDown |
 | unsent answers (the share of unsentBytesMax) | SlowDown for the tenant who has left them; beyond unsentBytesMax connections whose clients take nothing for bodyStalledMs end, those of the largest tenant first |
 | bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |
-| commands of a shard, or rows that wait for the disk (the share of shardQueueMax, overlayBytesMax) | SlowDown for the account who is over its share, nothing is changed |
+| commands of a shard, rows that wait for the disk, or large rows that commands hold (the share of shardQueueMax, overlayBytesMax) | SlowDown for the account who is over its share, nothing is changed |
 | outcomes that are kept under tokens (storedOutcomesBytesMax, storedOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have outcomesAtLeastBytes |
 | jobs of renamed prefixes without a token (tokenlessOutcomesBytesMax, tokenlessOutcomesPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
 | requests behind one that is not answered, on one connection (pipelinedRequestsMax) and on all (pipelinedWaitingMax) | the connection ends; what its last read has brought behind them is not parsed |

@@ -16,6 +16,7 @@ import { createFairTurns, type FairTurns } from '../base/async/fair-turns.ts';
 import { nextTurn } from '../base/async/next-turn.ts';
 import type { Steps } from '../base/async/steps.ts';
 import { createMemoryKv } from '../platform/memory/memory-kv.ts';
+import type { RequestOrigin } from '../types/events.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId, ObjectKey } from '../types/names.ts';
 import { linkCodec, partCodec } from '../types/records/rows.ts';
@@ -302,6 +303,29 @@ test("a step of a prefix's MOVE takes turns of its bucket's owner, however few k
     expect(taken.length).toBeGreaterThan(0);
     expect(new Set(taken)).toEqual(new Set([OWNER]));
   }
+});
+
+test('commands that hold large rows while they wait for turns hold so much of an account, and the rest are busy', async () => {
+  const gate = Promise.withResolvers<void>();
+  const turns: FairTurns = { ...createFairTurns(), take: () => gate.promise };
+  const world = await openMetadata({ turns });
+  await world.createBucket();
+  const count = Math.ceil((1.5 * LIMITS.overlayBytesMax) / (256 * 1024));
+  const names = Array.from({ length: count }, (_, at) => `k${at}`);
+  const large = { version: { sealedHeaders: new Uint8Array(256 * 1024) } };
+  for (const name of names) await world.put(name, large);
+  const origin = { accountId: OWNER } as RequestOrigin;
+  const kinds: string[] = [];
+  const removals = names.map(async (name) => {
+    const command = { ...deletion(0), items: [{ key: key(name) }] };
+    const { kind } = await world.shards.execute({ shard: 0, bucket, origin }, 'delete-versions', command);
+    kinds.push(kind);
+  });
+  await expect.poll(() => kinds.length / count).toBeGreaterThan(0.25);
+  expect(new Set(kinds)).toEqual(new Set(['busy']));
+  gate.resolve();
+  await Promise.all(removals);
+  expect(kinds.filter((kind) => kind === 'done').length / count).toBeGreaterThan(0.5);
 });
 
 test('a list of buckets takes turns of its account', async () => {

@@ -34,6 +34,11 @@ export class CommandView implements View {
     return this.#rows.size + this.#rangeRowCount + Math.floor(this.#valueBytes / BYTES_OF_ROW);
   }
 
+  /** Of the values of all rows. */
+  get valueBytes(): number {
+    return this.#valueBytes;
+  }
+
   has(address: RowAddress | RangeAddress): boolean {
     return 'gte' in address ? this.#ranges.has(rangeName(address)) : this.#rows.has(this.#nameOf(address));
   }

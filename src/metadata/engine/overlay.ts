@@ -20,13 +20,15 @@ export interface OverlayBudget {
   usedBytes: number;
   /** Of entries whose commands are not answered yet, by the command's account. */
   readonly shares: FairShare;
+  /** Of large rows that commands have read and hold until they are answered, by the command's account. */
+  readonly readShares: FairShare;
 }
 
 /** Of one of so many `threads`, each of which has a share of LIMITS.overlayBytesMax; default this one alone. */
 export function createOverlayBudget({ threads }: { threads?: number | undefined } = {}): OverlayBudget {
   const bytesMax = shareOfThread(LIMITS.overlayBytesMax, { threads });
-  const shares = createFairShare({ limit: bytesMax, weights: [LIMITS.accountShareWeight] });
-  return { bytesMax, usedBytes: 0, shares };
+  const share = () => createFairShare({ limit: bytesMax, weights: [LIMITS.accountShareWeight] });
+  return { bytesMax, usedBytes: 0, shares: share(), readShares: share() };
 }
 
 const ROW_OVERHEAD_BYTES = 64;

@@ -45,6 +45,8 @@ import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.
 const READ_ROUNDS_MAX = 1000;
 /** A command that has read so many rows is a long one: to look at them and to decide takes a millisecond or more. */
 const LONG_COMMAND_ROWS = 200;
+/** Of rows that a command has read: so much counts. */
+const LARGE_READ_BYTES = 64 * 1024;
 /** Outcomes forgotten in one unit of background work. */
 const FORGET_COUNT_MAX = 500;
 /** An idle shard writes its time this often: ids are made from it, and claims are resolved by it (R24, R30). */
@@ -93,6 +95,8 @@ interface Call {
   account: SharePath;
   /** Of its entry, as the account's share of the overlays knows it. */
   pendingBytes: number;
+  /** Of the rows that it has read, where they are large, as the account's share knows it. */
+  readBytes: number;
   /** As `decide` is told. */
   left: ReadonlySet<string>;
   resolve(reply: Reply<unknown>): void;
@@ -164,6 +168,7 @@ export class Shard {
       isTooLate,
       account,
       pendingBytes: 0,
+      readBytes: 0,
       left: NONE_LEFT,
       resolve,
     };
@@ -363,6 +368,7 @@ export class Shard {
       if (first !== undefined) await first;
       const early = this.#answerWithoutDeciding(call.envelope, view, locks);
       if (early !== undefined) return this.#answerWhenCommitted(call, early);
+      if (!this.#mayKeep(call, view)) return;
       const turn = this.#waitForTurn(call, view);
       if (turn !== false && (await turn)) return;
       for (let round = 0, reads = spec.more?.(command, view); reads !== undefined; round++) {
@@ -374,6 +380,7 @@ export class Shard {
         }
         const fetching = view.fetch(reads);
         if (fetching !== undefined) await fetching;
+        if (!this.#mayKeep(call, view)) return;
         if (await this.#waitForTurn(call, view)) return;
         reads = spec.more?.(command, view);
       }
@@ -394,7 +401,7 @@ export class Shard {
     const { turns } = this.#parts;
     const weight = view.weight + (next.rows?.length ?? 0);
     const { spec, command } = call;
-    if (turns === undefined || !(isLong(call, weight) || spec.mayReadMuch?.(command))) return false;
+    if (turns === undefined || !(weight >= LONG_COMMAND_ROWS || spec.mayReadMuch?.(command))) return false;
     const owner = this.#ownerOf(call, view);
     const work = spec.readsFew?.(command) === true ? 'small commands' : 'commands';
     return owner !== '' && turns.begin({ owner, work });
@@ -543,6 +550,7 @@ export class Shard {
     if (!this.#calls.delete(call)) return;
     this.#places.giveBack(call.account, 1);
     this.#parts.budget.shares.giveBack(call.account, call.pendingBytes);
+    this.#parts.budget.readShares.giveBack(call.account, call.readBytes);
     if (call.envelope.requestId !== undefined) this.#running.delete(call.envelope.requestId);
     this.#noteDrained();
   }
@@ -560,6 +568,26 @@ export class Shard {
   #mayHold(account: SharePath, sizeBytes: number): boolean {
     const { shares } = this.#parts.budget;
     return shares.usedBy(account) === 0 || shares.mayTake(account, sizeBytes);
+  }
+
+  /**
+   * Counts what a command of an account has read so far, where that is much: the row of a composed object has 250 KB, and thousands
+   * of commands may wait with theirs for turns. False: it is answered busy, for others of its account hold too much so.
+   */
+  #mayKeep(call: Call, { valueBytes }: CommandView): boolean {
+    const { account, readBytes } = call;
+    if (valueBytes < LARGE_READ_BYTES || account.length === 0) return true;
+    const { readShares } = this.#parts.budget;
+    const areOthers = readShares.usedBy(account) > readBytes;
+    if (areOthers && !readShares.mayTake(account, valueBytes - readBytes)) {
+      this.#answer(call, BUSY);
+      return false;
+    }
+    // Not of a call that was answered meanwhile, which gives nothing back any more.
+    if (!this.#calls.has(call)) return false;
+    readShares.take(account, valueBytes - readBytes);
+    call.readBytes = valueBytes;
+    return true;
   }
 
   #hasFailed(): boolean {
