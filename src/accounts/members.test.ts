@@ -97,6 +97,20 @@ test('a member that gave itself something by IAM has its role alone once that is
   expect(await identityRows()).toEqual(before);
 });
 
+test('a change of role that is refused leaves a member what it has beside its role', async () => {
+  await addMember('root', 'Root');
+  await addMember('bob', 'Full Access');
+  const { id } = await addMember('ann', 'Administrator');
+  await giveItself('ann');
+  const user = () => edit((store) => store.find('user', identityKeys.user('ann')));
+  const before = await user();
+  await expect(
+    tenancy.changeMember(OPERATOR, id, { role: 'Read Only', username: 'bob' }),
+  ).rejects.toBeInstanceOf(Error);
+  const after = await user();
+  expect(after).toEqual({ ...before, inlinePolicies: expect.arrayContaining(before?.inlinePolicies ?? []) });
+});
+
 test('of two Roots that are deleted, or lowered, at once one stays', async () => {
   const [ann, bob] = [await addMember('ann', 'Root'), await addMember('bob', 'Root')];
   const ended = await Promise.allSettled([

@@ -109,9 +109,12 @@ export function createMembers(deps: {
       if (user === undefined || now === undefined) return;
       // Another change may have lowered it further, and its record is not there yet.
       if (lowered !== undefined && !isLess(lowered, shownRole(user) ?? member)) return;
-      // A lower role is all that it has: what it gave itself by the one before goes.
-      const alone = now.role === member.role ? user : await withoutExtras(store, user);
-      store.put(identityKeys.user(user.name), withRole(alone, now));
+      // What it has beside its role goes with it, but not before the record is written, which may be refused: till then it may do nothing.
+      const isOnlyBegun = lowered !== undefined && now.role !== member.role && hasExtras(user);
+      store.put(
+        identityKeys.user(user.name),
+        withRole(user, isOnlyBegun ? { ...now, status: 'deactivated' } : now),
+      );
     });
   }
 
@@ -319,6 +322,11 @@ function withRole(user: UserRecord, { role, status }: RoleNow): UserRecord {
     ...user,
     inlinePolicies: [...others, { name: MEMBER_POLICY, text: memberPolicy(role, { isActive }) }],
   };
+}
+
+function hasExtras({ groups, attachedPolicies, inlinePolicies }: UserRecord): boolean {
+  const others = inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
+  return groups.length + attachedPolicies.length + others.length > 0;
 }
 
 /** Without all that lets it do something beside its role. A boundary, which lets it do nothing, stays. */
