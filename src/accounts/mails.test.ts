@@ -4,6 +4,7 @@ import { type MetadataShards, openMetadata } from '../../tests/support/metadata/
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
 import type { MailMessage, MailPort } from '../ports/mail.ts';
+import { MAILS_MAX, type MailRecord, mayOrderMail } from '../types/records/mail-record.ts';
 import { createAccounts } from './accounts.ts';
 import { createTenancy, type TenancyParts } from './create-tenancy.ts';
 import { OPERATOR } from './tenancy-rules.ts';
@@ -157,6 +158,22 @@ test('mails of one partner that are put off keep nobody else’s waiting that we
   expect(tried.filter((to) => to === 'b@example.com')).toHaveLength(3);
   stop.abort();
   await running;
+});
+
+test('a partner orders none that would push out one of its own of the day, which would count no more', () => {
+  const mails = Array.from(
+    { length: MAILS_MAX },
+    (_, at): MailRecord => ({
+      ...{ id: at + 1, kind: 'welcome', customerId: at, controlId: at % 3, to: `${at}@example.com` },
+      ...{ createdAtMs: 1000, state: 'sent' },
+    }),
+  );
+  const asked = { customerId: -1, to: 'new@example.com' };
+  expect([0, 1, 7].map((controlId) => mayOrderMail(mails, { ...asked, controlId }, 2000))).toEqual([
+    false,
+    true,
+    true,
+  ]);
 });
 
 test('while a mail waits to be sent no second one of its kind is ordered', async () => {

@@ -1,9 +1,14 @@
 // Mails to customers as rows of the system shard: MAILS_MAX, by number, which control accounts share. Who sends them is a gateway (src/accounts/mails.ts).
-import { must } from '../../base/assert.ts';
 import { TABLE_END } from '../../base/table-rows.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, RangeAddress, View } from '../../ports/state-machine.ts';
-import { MAILS_MAX, type MailRecord, mailCodec, mayOrderMail } from '../../types/records/mail-record.ts';
+import {
+  MAILS_MAX,
+  type MailRecord,
+  mailCodec,
+  mayOrderMail,
+  oldestOfMost,
+} from '../../types/records/mail-record.ts';
 import type { RowCheck } from '../checks/scan.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { readU48, u48 } from '../schema/key-parts.ts';
@@ -30,22 +35,19 @@ export const addMail = defineCommand<CommandOf<'add-mail'>, OutcomeOf<'add-mail'
     if (mails.some((before) => isSame(before, record))) return refuse({ kind: 'waits' });
     if (isBounded && !mayOrderMail(mails, record, nowMs)) return refuse({ kind: 'too-many' });
     const puts = [put(mailRow(id), mailCodec.encode(record))];
-    if (isFull) puts.push(remove(mailRow(oldestOfMost([...mails, record]))));
+    if (isFull) puts.push(remove(mailRow(oldestOfMost([...mails, record]).id)));
     return { outcome: { kind: 'added', mail: record }, puts };
   },
 });
 
-/** Whether one that is sent sooner or later does for both. Those that wait for the operator are never sure to be sent. */
+/**
+ * Whether one that is sent sooner or later does for both. Those that wait for the operator are never sure to be sent; and one that
+ * is being sent, or was tried, may have a link that is no longer good.
+ */
 function isSame(before: MailRecord, { kind, customerId, to }: MailRecord): boolean {
-  if (before.state !== 'waiting' || before.isToBeSent !== true) return false;
+  if (before.state !== 'waiting' || before.isToBeSent !== true || before.triedAtMs !== undefined)
+    return false;
   return before.kind === kind && before.customerId === customerId && before.to === to;
-}
-
-/** The number of the oldest mail of the control account that has most: none pushes out those of others that have fewer. */
-function oldestOfMost(mails: readonly MailRecord[]): number {
-  const byControl = [...Map.groupBy(mails, ({ controlId = 0 }) => controlId).values()];
-  const most = byControl.reduce((largest, group) => (group.length > largest.length ? group : largest));
-  return must(most[0], 'a group has a mail').id;
 }
 
 function findMail(view: View, id: number): MailRecord | undefined {
