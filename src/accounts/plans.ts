@@ -80,6 +80,11 @@ export function createPlanKeeper(deps: {
     const { records } = requireDone(await metadata.query(system, 'read-tenancy', { ids: [id] }));
     const [record] = records;
     if (record?.kind !== 'customer' || record.state !== 'trial') return;
+    // The change that has set another end has not been looked at yet.
+    if (record.trial !== undefined && record.trial.endsAtMs > clock.wallMs()) {
+      trials.set(id, record.trial.endsAtMs);
+      return;
+    }
     const { accountId, revision: ifRevision } = record;
     const changes = { state: 'paid' as const };
     const command = { accountId, changes, customer: { record, ifRevision } };

@@ -93,8 +93,12 @@ function customerPuts(
   if (before === undefined) return [];
   const { name, email, state, isUnpaid = false } = account;
   const history = before.state === state ? before.history : withState(before.history, state, nowMs);
-  const after = parts.after ?? withHold(before, parts.changes.state);
-  const record: CustomerRecord = { ...after, name, email, state, isUnpaid, history };
+  const { isHeld, ...after } = parts.after ?? withHold(before, parts.changes.state);
+  const record: CustomerRecord = {
+    ...{ ...after, name, email, state, isUnpaid, history },
+    // Only of what is suspended: an old gateway sends it along with any state.
+    ...(isHeld && state === 'suspended' && { isHeld }),
+  };
   return writeTenancy(view, { replace: [record] }, nowMs).puts;
 }
 
