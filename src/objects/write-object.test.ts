@@ -412,7 +412,8 @@ test('inline bodies whose commits wait for a lock count in the memory for bodies
   const crowd = Array.from({ length: 100 }, () => world.put('locked', body, { calls: callsOf('alice') }));
   await settleAll();
   expect(waiting).toBeGreaterThan(30);
-  expect(waiting * INLINE_BYTES_MAX).toBeLessThan((limit * LIMITS.addressShareWeight) / 5);
+  // The last one came while there was room for a byte.
+  expect((waiting - 1) * INLINE_BYTES_MAX).toBeLessThan((limit * LIMITS.addressShareWeight) / 5);
   expect(world.heldBytes()).toBeGreaterThan(waiting * INLINE_BYTES_MAX);
   const ofOthers = ['bob', 'carol'].map((account) => world.put('free', body, { calls: callsOf(account) }));
   await Promise.all(ofOthers);
