@@ -102,10 +102,10 @@ describe('a shard that does not answer', () => {
   const work = () => worker.work(new AbortController().signal);
 
   /** Orders that are older the earlier they are made. */
-  async function order(homeShard: number, count: number, { by = 0 } = {}): Promise<void> {
+  async function order(homeShard: number, count: number, { by = 0, isOfLastMs = false } = {}): Promise<void> {
     const rows = Array.from({ length: count }, () => {
-      const timeMs = world.clock.wallMs() + serial++;
-      const tail = Buffer.from(String(serial).padStart(10, '0'));
+      const timeMs = world.clock.wallMs() + (isOfLastMs ? serial - 1 : serial++);
+      const tail = isOfLastMs ? Buffer.alloc(10) : Buffer.from(String(serial).padStart(10, '0'));
       const { table, key } = outboxRow(makeOutboxId({ timeMs, tail: tail.subarray(2) }));
       const blobId = makeBlobId({ timeMs, homeShard, random: tail.subarray(2) });
       const linkId = makeLinkId({ timeMs, random: tail });
@@ -153,6 +153,19 @@ describe('a shard that does not answer', () => {
   });
 
   const isFinish = (call: string) => call === 'finish-outbox 0';
+
+  test('an item of the last ms of a page that comes while the page is delivered is delivered, too', async () => {
+    await order(WELL, 250);
+    shards.silence(WELL);
+    const working = work();
+    await shards.wasAsked(`release-links ${WELL}`);
+    await order(WELL, 1, { isOfLastMs: true });
+    await order(WELL, 1);
+    shards.answerAgain(WELL);
+    await working;
+    await work();
+    expect(await leftFor()).toEqual([]);
+  });
 
   test('is tried once in a walk, and again after a pause: waiting items are delivered then', async () => {
     await order(AWAY, 600);

@@ -104,8 +104,12 @@ class Walk {
     this.#oldestLeftMs ??= left[0]?.createdAtMs;
     const last = items.at(-1);
     if (last !== undefined) this.#lastMs = last.createdAtMs;
-    this.#page =
-      last === undefined || items.length < BATCH ? undefined : { fromMs: this.#lastMs, after: last.id };
+    if (last === undefined || items.length < BATCH) {
+      this.#page = undefined;
+      return;
+    }
+    // As in createQueueWalks: where nothing is left, items of the last ms that came meanwhile are seen.
+    this.#page = { fromMs: this.#lastMs, ...(this.#oldestLeftMs !== undefined && { after: last.id }) };
   }
 
   progress(): Progress {

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { createShardWorker } from './shard-worker.ts';
+import { describe, expect, test } from 'vitest';
+import { createQueueWalks, createShardWorker } from './shard-worker.ts';
 
 const { signal } = new AbortController();
 
@@ -83,4 +83,41 @@ test('where every unit fails the worker has failed, and next time all have their
   for (let round = 0; round < 5; round++) await expect(worker.work(signal)).rejects.toThrow(/^shard [01]$/);
   isBroken = false;
   expect(await worker.work(signal)).toEqual({ state: 'idle', idleMs: 1000 });
+});
+
+describe('a walk through a queue', () => {
+  const item = (timeMs: number, name: string) => ({ timeMs, name });
+
+  /** Looks at a page of two, takes out those that are not `busy`, and gives the names of the page. */
+  function createLooks(queue: { timeMs: number; name: string }[], busy: readonly string[]) {
+    const walks = createQueueWalks<string>();
+    const keyOf = ({ timeMs, name }: { timeMs: number; name: string }) => `${timeMs} ${name}`;
+    return (): string => {
+      const { fromMs = 0, after = '' } = walks.from(0);
+      queue.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+      const isAhead = (one: { timeMs: number; name: string }) =>
+        after === '' ? one.timeMs >= fromMs : keyOf(one) > after;
+      const page = queue.filter(isAhead).slice(0, 2);
+      const left = page.filter(({ name }) => busy.includes(name));
+      for (const one of page) if (!left.includes(one)) queue.splice(queue.indexOf(one), 1);
+      const last = page.at(-1);
+      const next = page.length === 2 && last !== undefined ? keyOf(last) : undefined;
+      walks.passed(0, { next, lastMs: last?.timeMs, leftFromMs: left[0]?.timeMs });
+      return page.map(({ name }) => name).join('');
+    };
+  }
+
+  test('an item of the last ms is found also where its key comes before those that were seen', () => {
+    const queue = [item(1, 'b'), item(2, 'm')];
+    const look = createLooks(queue, []);
+    expect(look()).toBe('bm');
+    queue.push(item(2, 'a'), item(3, 'c'));
+    expect(look()).toBe('ac');
+    expect(look()).toBe('');
+  });
+
+  test('what is left over holds up nothing behind it, and the next walk begins with it', () => {
+    const look = createLooks([item(1, 'a'), item(1, 'b'), item(1, 'c'), item(2, 'd')], ['a', 'b']);
+    expect([look(), look(), look(), look()]).toEqual(['ab', 'cd', '', 'ab']);
+  });
 });
