@@ -59,17 +59,20 @@ export function createMembers(deps: {
     return [other as MemberRecord];
   }
 
-  /** Throws ConcurrentModification, ValidationError for the last Root. */
-  async function writeMember(accountId: AccountId, member: MemberRecord, record: MemberRecord) {
+  /** `beside`: of rootBeside. Throws ConcurrentModification. */
+  async function writeMember(
+    accountId: AccountId,
+    member: MemberRecord,
+    { record, beside }: { record: MemberRecord; beside: readonly MemberRecord[] },
+  ) {
     const { role, status } = record;
-    const beside = role === 'Root' && status === 'active' ? [] : await rootBeside(member);
     const after = { role, status };
     const loses = isLess(after, member);
     // What a crash leaves between the two is a member with fewer rights than its record says, never more.
     if (loses) await setPolicy(accountId, member, after);
-    const replace = [{ record, ifRevision: member.revision }];
+    const asTheyWere = beside.map((other) => ({ record: other, ifRevision: other.revision }));
     try {
-      for (const other of beside) replace.push({ record: other, ifRevision: other.revision });
+      const replace = [{ record, ifRevision: member.revision }, ...asTheyWere];
       const records = await tree.write({ replace });
       return records[0] as MemberRecord;
     } catch (error) {
@@ -240,14 +243,14 @@ export function createMembers(deps: {
       const status = isOn === undefined ? member.status : isOn ? 'active' : 'deactivated';
       const { username = member.username } = changes;
       checkMember({ ...member, ...changes, username });
-      if (role !== 'Root' || status !== 'active') await rootBeside(member);
+      const beside = role === 'Root' && status === 'active' ? [] : await rootBeside(member);
       if (changes.password !== undefined) checkLoginPassword(changes.password);
       const { accountId } = customer;
       const passwordHash = changes.password && (await deps.hasher.hash(tenantOf(caller), changes.password));
       const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
       const names = { firstName: changes.firstName, lastName: changes.lastName };
       const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
-      await writeMember(accountId, member, record);
+      await writeMember(accountId, member, { record, beside });
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
         const now = await presentRole(id);
@@ -274,11 +277,12 @@ export function createMembers(deps: {
       await directory.refresh();
       const { member: found, customer } = await tree.requireMember(caller, id);
       const { accountId } = customer;
-      const isRoot = found.role === 'Root' && found.status === 'active';
+      const beside = await rootBeside(found);
       // As long as it is a Root, another one may go because it is there.
-      const member = isRoot
-        ? await writeMember(accountId, found, { ...found, status: 'deactivated' })
-        : found;
+      const member =
+        beside.length > 0
+          ? await writeMember(accountId, found, { record: { ...found, status: 'deactivated' }, beside })
+          : found;
       // The user first: what is left of it after a crash is a member that can do nothing, and the deletion is asked for again.
       await withIdentities(deps, accountId, async (store) => {
         const user = await userOf(store, member);
