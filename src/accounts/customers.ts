@@ -370,16 +370,13 @@ export function createCustomers(deps: CustomersDeps): Customers {
   };
 }
 
-/** A suspension is its partner's, or an operator's, who alone ends it. */
+/** A suspension is its partner's, or an operator's, who alone ends it: the mark goes with it (set-account.ts). */
 function withHold(
   caller: ApiCaller,
   record: CustomerRecord,
   state: AccountState | undefined,
 ): CustomerRecord {
-  if (state === 'suspended') return caller.level === 'admin' ? { ...record, isHeld: true } : record;
-  if (state === undefined) return record;
-  const { isHeld: _, ...rest } = record;
-  return rest;
+  return state === 'suspended' && caller.level === 'admin' ? { ...record, isHeld: true } : record;
 }
 
 function requireOperator({ level }: ApiCaller): void {

@@ -93,20 +93,14 @@ function customerPuts(
   if (before === undefined) return [];
   const { name, email, state, isUnpaid = false } = account;
   const history = before.state === state ? before.history : withState(before.history, state, nowMs);
-  const { isHeld, ...after } = parts.after ?? withHold(before, parts.changes.state);
+  // Who changes the account itself, and not the sub-account that it is, is an operator.
+  const isHeldNow = parts.after === undefined && parts.changes.state === 'suspended';
+  const { isHeld = isHeldNow, ...after } = parts.after ?? before;
   const record: CustomerRecord = {
     ...{ ...after, name, email, state, isUnpaid, history },
-    // Only of what is suspended: an old gateway sends it along with any state.
     ...(isHeld && state === 'suspended' && { isHeld }),
   };
   return writeTenancy(view, { replace: [record] }, nowMs).puts;
-}
-
-/** Who changes the account itself, and not the sub-account that it is, is an operator. */
-function withHold(before: CustomerRecord, state: AccountRecord['state'] | undefined): CustomerRecord {
-  if (state === undefined) return before;
-  const { isHeld: _, ...rest } = before;
-  return state === 'suspended' ? { ...rest, isHeld: true } : rest;
 }
 
 /** Also where it is so already: who takes it away again hears it no sooner than who did. */
