@@ -352,11 +352,15 @@ export class Shard {
   async #evaluate(call: Call): Promise<void> {
     const { shard, kv, overlay } = this.#parts;
     const { spec, command } = call;
-    const asked = mergeLocks(spec.locks(command));
-    const locks = spec.leavesBusy?.(command) === true ? this.#locks.takeFree(asked) : asked;
-    const waiting = locks === asked ? this.#locks.acquire(asked) : undefined;
-    if (locks !== asked) call.left = namesLeft(asked, locks);
-    if (waiting !== undefined) await waiting;
+    let locks: readonly LockRequest[] = mergeLocks(spec.locks(command));
+    if (spec.leavesBusy?.(command) === true) {
+      const free = this.#locks.takeFree(locks);
+      call.left = namesLeft(locks, free);
+      locks = free;
+    } else {
+      const waiting = this.#locks.acquire(locks);
+      if (waiting !== undefined) await waiting;
+    }
     let end: (() => void) | undefined;
     try {
       const view = new CommandView(shard, { kv, overlay });
