@@ -76,10 +76,10 @@ const GRANTS_SHARE = 1 / 8;
  */
 const GRANTS_OF_KIND_SHARE = 1 / 2;
 /**
- * Of the limit, what the share must have room for where a composition will take as much or more: it may keep it as long as a key is
- * locked, and were a byte enough, a crowd of them would leave nothing. All others need a byte: where they needed more, those that
- * take little would never leave it to them. So do accounts, and addresses of strangers, that hold nothing: n greedy accounts
- * leave 1 / (1 + 8n).
+ * Of the limit, what the share must have room for where as much or more will be taken within other memory, as by a composition:
+ * it may keep it as long as a key is locked, and were a byte enough, a crowd of them would leave nothing. All others need a
+ * byte: where they needed more, those that take little would never leave it to them. So do accounts, and addresses of strangers,
+ * that hold nothing: n greedy accounts leave 1 / (1 + 8n).
  */
 const ROOM_SHARE = 1 / 64;
 
@@ -335,11 +335,11 @@ class BodyLedger {
     share.reservedBytes = sizeBytes;
   }
 
-  #hasRoomFor({ tenant, path, hasBegun, isWithin, needsNoPlace }: Share, takesBytes: number): boolean {
+  #hasRoomFor({ tenant, path, hasBegun, isWithin }: Share, takesBytes: number): boolean {
     const owner = tenant.account === undefined ? path : path.slice(0, 1);
-    const isComposition = isWithin === true && needsNoPlace === true && this.#bytes.usedBy(owner) > 0;
+    const needsRoom = isWithin === true && this.#bytes.usedBy(owner) > 0;
     const roomBytes = Math.min(takesBytes, Math.floor(this.#options.limitBytes * ROOM_SHARE));
-    const mayTake = this.#bytes.mayTake(path, isComposition ? Math.max(1, roomBytes) : 1);
+    const mayTake = this.#bytes.mayTake(path, needsRoom ? Math.max(1, roomBytes) : 1);
     return mayTake && (hasBegun || this.#begun.mayTake(path, 1));
   }
 
