@@ -1,6 +1,7 @@
 // The shard placer: the one process that writes which metadata node should hold which shard (R14, R44). It makes the
-// records of a new cluster, never those of one whose records etcd has lost (R23), and writes the wanted voters into existing ones; primaries carry that out. A second placer that
-// still believes to hold the lock does no harm: records change by compare-and-swap, and both want the same.
+// records of a new cluster, never those of one whose records etcd has lost (R23), and writes the wanted voters into existing
+// ones; primaries carry that out. A second placer that still believes to hold the lock does no harm: records change by
+// compare-and-swap, and both want the same.
 import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { ClusterState } from '../ports/cluster-identity.ts';
