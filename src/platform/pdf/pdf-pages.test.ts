@@ -45,6 +45,12 @@ test('a long table goes over several pages, each with the head of the table', as
   expect(/\/Count \d+/.exec(text)?.[0]).toBe('/Count 7');
 });
 
+test('each font is read once, however many lines are drawn with it', async () => {
+  // pdfkit numbers fonts as it reads them.
+  const names = (await textOf(SHEET)).match(/\/F\d+ \d+ 0 R/g)?.map((name) => name.split(' ')[0]);
+  expect([...new Set(names)].sort()).toEqual(['/F1', '/F2']);
+});
+
 test('names that clients have chosen are drawn, whatever is in them', async () => {
   const lines = ['a\u0000b\r\nc', 'x'.repeat(5000), '\ud800', 'مرحبا', ''];
   const odd = {

@@ -17,6 +17,9 @@ const RULE = '#c9d0d8';
 const SHADE = '#f1f4f7';
 const ACCENT = '#1f5fa8';
 
+/** By their own names: under any other one pdfkit reads the document's font anew each time that it is chosen. */
+const FONTS = { regular: 'DejaVuSans', bold: 'DejaVuSans-Bold' } as const;
+
 interface Fonts {
   regular: Buffer;
   bold: Buffer;
@@ -34,8 +37,8 @@ export function createPdfPages(): PagePort {
     const fontOf = (name: string) => readFile(require.resolve(`dejavu-fonts-ttf/ttf/${name}.ttf`));
     const [{ default: PDFDocument }, regular, bold] = await Promise.all([
       import('pdfkit'),
-      fontOf('DejaVuSans'),
-      fontOf('DejaVuSans-Bold'),
+      fontOf(FONTS.regular),
+      fontOf(FONTS.bold),
     ]);
     return { PDFDocument, regular, bold };
   };
@@ -68,8 +71,8 @@ async function drawSheet(sheet: Sheet, { PDFDocument, ...fonts }: Loaded): Promi
       ModDate: madeAt,
     },
   });
-  doc.registerFont('regular', fonts.regular);
-  doc.registerFont('bold', fonts.bold);
+  doc.registerFont(FONTS.regular, fonts.regular);
+  doc.registerFont(FONTS.bold, fonts.bold);
   const chunks: Buffer[] = [];
   doc.on('data', (chunk: Buffer) => chunks.push(chunk));
   const ended = new Promise<void>((resolve, reject) => {
@@ -104,7 +107,7 @@ interface Look {
 /** One line, cut with an ellipsis where it is longer than its place. */
 function write(doc: Doc, text: string, { x, y, width }: Place, look: Look = {}): void {
   const { font = 'regular', size = 9, color = INK, align = 'left' } = look;
-  doc.font(font).fontSize(size).fillColor(color);
+  doc.font(FONTS[font]).fontSize(size).fillColor(color);
   const line = fitted(doc, printable(text), width);
   const left = align === 'right' ? x + width - doc.widthOfString(line) : x;
   doc.text(line, left, y, { lineBreak: false });
@@ -159,7 +162,7 @@ function drawHead(doc: Doc, sheet: Sheet): void {
   sheet.receiver.lines.forEach((line, at) => {
     // Whole, over as many lines as it takes: who is charged is not cut.
     doc
-      .font(at === 0 ? 'bold' : 'regular')
+      .font(at === 0 ? FONTS.bold : FONTS.regular)
       .fontSize(at === 0 ? 10 : 9)
       .fillColor(INK);
     doc.text(printable(line), MARGIN, doc.y, { width: half - 12 });
@@ -228,7 +231,7 @@ function drawEnd(doc: Doc, sheet: Sheet): void {
   const amountPlace = { x: MARGIN + (width * 3) / 4 - 20, y: y + 7, width: width / 4 + 20 - CELL_PADDING };
   write(doc, sheet.total.amount, amountPlace, { font: 'bold', size: 11.5, align: 'right' });
   doc.y = y + 52;
-  doc.font('regular').fontSize(8).fillColor(FAINT);
+  doc.font(FONTS.regular).fontSize(8).fillColor(FAINT);
   for (const note of sheet.notes) {
     doc.text(note, MARGIN, doc.y, { width, lineGap: 2 });
     doc.y += 4;
