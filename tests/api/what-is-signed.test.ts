@@ -93,6 +93,21 @@ describe('a presigned MOVE', () => {
     await unchanged();
   });
 
+  test.each(['a  new name', 'a\tnew name'])(
+    'to a key with a blank takes no other blanks: %j',
+    async (destination) => {
+      const options = { signed: { destination: 'a new name' }, added: { destination } };
+      expectError(await use('MOVE', pathOf(bucket, 'a'), options), {
+        ...denied,
+        HeadersNotSigned: 'destination',
+      });
+      await unchanged();
+      const encoded = { signed: { destination: encodeURIComponent(destination) } };
+      expectStatus(await use('MOVE', pathOf(bucket, 'a'), encoded), 200);
+      expect(await api.keysOf(bucket)).toEqual([destination, 'a/1', 'b'].sort());
+    },
+  );
+
   test('of a bucket renames the signed one', async () => {
     const added = { destination: `${bucket}-stolen` };
     expectError(await use('MOVE', `/${bucket}`, { added }), { ...denied, HeadersNotSigned: 'destination' });

@@ -77,6 +77,19 @@ describe('a presigned URL', () => {
     expect(await unsignedOf(presigned(60, { method, headers }))).toBe('account');
   });
 
+  test('copies from the key whose blanks are signed, and from none with other blanks', async () => {
+    const headers = { host: HOST, 'x-amz-copy-source': '/b/a key' };
+    const { uri = '', ...sent } = presigned(60, { method: 'PUT', headers });
+    const from = (source: string): Sent => ({
+      ...sent,
+      uri,
+      headers: Object.entries({ ...headers, 'x-amz-copy-source': source }),
+    });
+    expect(await unsignedOf(from('/b/a key'))).toBe('account');
+    for (const source of ['/b/a  key', '/b/a\tkey'])
+      expect(await unsignedOf(from(source))).toBe('x-amz-copy-source');
+  });
+
   test('for a composition is valid for one document only', async () => {
     const compose = { method: 'PUT', uri: '/k?compose' };
     expect(await unsignedOf(presigned(60, compose))).toBe('x-amz-content-sha256');

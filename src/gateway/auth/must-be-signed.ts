@@ -16,6 +16,11 @@ const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
 
+/** Headers whose values name keys. */
+const NAMING = new Set(['destination', 'x-amz-copy-source']);
+/** SigV4 signs them as one blank each: the holder of a URL could name another key. Encoded they are told apart. */
+const ALIKE_BLANKS = /\t| {2}/;
+
 const DIGEST = 'x-amz-content-sha256';
 const SHA256_HEX = /^[0-9a-f]{64}$/i;
 
@@ -40,8 +45,15 @@ function unsignedHeaders(request: HeadParts, signedFields: SigV4Fields | SigV2Fi
   for (const name of headers.sentNames) {
     if (isAlwaysSigned(name) || (isInQuery && isDecisive(name, method))) wanted.add(name);
   }
-  const unsigned = [...wanted].filter((name) => !isCovered(name));
+  const blurred = isInQuery && signedFields.version === 'SigV4' ? blurredNames(headers) : [];
+  const unsigned = [...wanted].filter((name) => !isCovered(name) || blurred.includes(name));
   return isInQuery && leavesSourcesOpen(request, signedFields) ? [...unsigned, DIGEST] : unsigned;
+}
+
+function blurredNames({ sentNames, sentValues }: HeadParts['headers']): string[] {
+  return sentNames.filter(
+    (name, at) => NAMING.has(canonicalHeaderName(name)) && ALIKE_BLANKS.test(sentValues[at] ?? ''),
+  );
 }
 
 /**
