@@ -122,6 +122,22 @@ test.each([
   },
 );
 
+test.each([
+  ['extensions', `1;${'a'.repeat(4084)}\r\nx\r\n`],
+  ['leading zeros', `${'0'.repeat(4085)}1\r\nx\r\n`],
+])('framing that is hardly any body waits for its turn: %s', async (_what, frame) => {
+  const { asked, socket, sizeOf, nextSlice, hasReceived } = await open();
+  const frames = 12;
+  socket.write(`${chunkedHead('/1')}${frame.repeat(frames)}0\r\n\r\n`);
+  for (let slice = 1; slice < frames; slice++) {
+    await nextSlice(slice);
+    expect(asked.length).toBe(slice);
+    expect(sizeOf('/1') ?? 0).toBeLessThanOrEqual(slice + 1);
+    asked[slice - 1]?.goOn();
+  }
+  await hasReceived('whole /1');
+});
+
 test('a body of known length is one piece behind its first slice, and what is behind it is sliced again', async () => {
   const { asked, bodies, socket, hasReceived } = await open({ waits: false });
   const bytes = 'x'.repeat(20_000);

@@ -1,6 +1,6 @@
 // What one read of a socket may cost. Node's parser makes all of a read before anything else runs, and a read of 64 KiB holds
 // ten thousand chunks of a byte (RFC 9112 7.1), which take it 20 ms. So heads and chunked bodies are handed to it in slices.
-// Slices with many chunks use up the turn of the event loop as reads of bodies do (base/async/read-turns.ts): what is left
+// Slices with many chunks, or with much that only frames them (extensions, leading zeros, trailers), use up the turn of the event loop as reads of bodies do (base/async/read-turns.ts): what is left
 // of a read goes back into the socket until it is the tenant's turn. A body of known length is one piece, however much
 // of it was read, is never cut, and goes to its reader without the parser's copy.
 // One turn of the loop reads from every socket that has something. So before anything of a head is parsed it is asked whether
@@ -9,12 +9,14 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { freeMemory } from '../../base/free-memory.ts';
 import { type BodyParser, countBody } from '../../base/http-parser.ts';
-import { ParsedRequest, parsedPieceCount, parsedRequestCount } from './parsed-request.ts';
+import { ParsedRequest, parsedBodyBytes, parsedPieceCount, parsedRequestCount } from './parsed-request.ts';
 
 /** Most heads fit; chunks of a byte take 1.4 ms. */
 const SLICE_BYTES = 4096;
 /** A slice with no more chunks costs what a slice costs. */
 const FEW_PIECES = 8;
+/** What frames chunks is nobody's body, so no reader counts it: so much of it costs as much as a chunk. */
+const FRAMING_OF_PIECE_BYTES = 1024;
 
 /** To parse a head takes as long as to read so many times its bytes, or more where it is short. */
 const HEAD_COST_FACTOR = 2;
@@ -26,7 +28,7 @@ const AS_READ_BYTES_MIN = 4096;
 const REFUSAL_COST_BYTES = 32 * 1024;
 
 /**
- * So many pieces of bodies have been parsed of what has come on a socket. False: it is to wait; `goOn` is called when it is
+ * So many pieces of bodies, or framing that costs as much, have been parsed of what has come on a socket. False: it is to wait; `goOn` is called when it is
  * its turn.
  */
 export type MayParseOn = (socket: Socket, pieceCount: number, goOn: () => void) => boolean;
@@ -49,6 +51,12 @@ export interface SlicedParsing {
   isInBody(socket: Socket): boolean;
   /** Whatever comes on it from here on is dropped: its bytes make no sense any more. */
   end(socket: Socket): void;
+}
+
+/** Of bodies. */
+interface ParsedSlice {
+  pieceCount: number;
+  framingBytes: number;
 }
 
 type Parse = (bytes: Buffer) => void;
@@ -83,11 +91,19 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
           putBack(bytes.subarray(from));
           return;
         }
-        const before = { pieces: parsedPieceCount(), requests: parsedRequestCount() };
+        const before = {
+          bytes: parsedBodyBytes(),
+          pieces: parsedPieceCount(),
+          requests: parsedRequestCount(),
+        };
+        // The rest of a slice with a head was counted with it.
+        const countsFraming = isInBody(socket);
         if (takeAsRead(socket, bytes.subarray(from, to), parse)) isGiven = true;
         else parse(bytes.subarray(from, to));
+        const framingBytes = countsFraming ? to - from - (parsedBodyBytes() - before.bytes) : 0;
         from = to;
-        takeTurn(parsedPieceCount() - before.pieces, parsedRequestCount() - before.requests);
+        const pieceCount = parsedPieceCount() - before.pieces;
+        takeTurn({ pieceCount, framingBytes }, parsedRequestCount() - before.requests);
         // By us, by whoever reads the body, or by Node, which parses no further while too many answers are unsent.
         if (from < bytes.length && socket.isPaused()) {
           giveGathered(socket);
@@ -110,9 +126,11 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
       return !waits;
     }
 
-    function takeTurn(pieceCount: number, requestCount: number): void {
+    function takeTurn({ pieceCount, framingBytes }: ParsedSlice, requestCount: number): void {
+      const framings = Math.floor(framingBytes / FRAMING_OF_PIECE_BYTES);
+      const isCheap = pieceCount <= FEW_PIECES && framings === 0;
       const hasRoom =
-        (pieceCount <= FEW_PIECES || mayParseOn(socket, pieceCount, goOn)) && mayGoOnBehind(requestCount);
+        (isCheap || mayParseOn(socket, Math.max(pieceCount, framings), goOn)) && mayGoOnBehind(requestCount);
       if (hasRoom) return;
       waits = true;
       isWanted = !socket.isPaused();

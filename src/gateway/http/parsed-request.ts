@@ -23,6 +23,13 @@ export function parsedPieceCount(): number {
   return pieceCount;
 }
 
+let bodyBytes = 0;
+
+/** Of the bodies of all requests, without what frames their chunks. What nobody will read may be missing. */
+export function parsedBodyBytes(): number {
+  return bodyBytes;
+}
+
 let requestCount = 0;
 
 /** Requests that Node's parser has made until now. */
@@ -84,6 +91,7 @@ export class ParsedRequest extends IncomingMessage {
 
   #countPiece({ length }: Buffer): void {
     pieceCount++;
+    bodyBytes += length;
     this.#parsedBytes += length;
   }
 
