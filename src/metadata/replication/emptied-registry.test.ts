@@ -12,7 +12,7 @@ async function open(): Promise<ShardCluster> {
 }
 
 async function startAll(cluster: ShardCluster): Promise<void> {
-  for (const index of cluster.nodes.keys()) void cluster.start(index);
+  for (const [index, { node }] of cluster.nodes.entries()) if (node === undefined) void cluster.start(index);
   await cluster.primary();
   // Its record is written again and again.
   for (let count = 0; count < 10; count++) await cluster.register({ nonce: `${count}` });
@@ -67,4 +67,29 @@ test('the first record of a shard opens it though news of it is older than what 
   const primary = await cluster.primary(1);
   expect(must(primary.node, 'it runs').promised().get(1)).toBe(1);
   expect(replicasOf(cluster).map(({ state }) => state)).toEqual(['live', 'live', 'live']);
+});
+
+test('a hint of the first record that comes after later ones opens nothing as new', async () => {
+  const cluster = await open();
+  const { watch } = cluster.registry;
+  let tell: Parameters<typeof watch>[0] = () => {};
+  cluster.registry.watch = (onChange, signal) => {
+    tell = onChange;
+    watch((shard, found) => shard === 0 && onChange(shard, found), signal);
+  };
+  await cluster.start(0);
+  cluster.registry.watch = watch;
+  await startAll(cluster);
+  for (const index of [1, 2, 3, 4]) cluster.cut(0, index);
+  await makeFirst(
+    cluster,
+    cluster.nodes.slice(0, 3).map(({ ref }) => ref),
+  );
+  const first = must(cluster.registry.records.get(1), 'the first record');
+  await cluster.primary(1);
+  const late = must(cluster.nodes[0]?.node, 'it runs');
+  expect(late.replica(1)).toBeUndefined();
+  tell(1, { ...first, registryRevision: 1 });
+  await cluster.run(100);
+  expect(late.replica(1)?.status().state).toBe('installing');
 });

@@ -300,7 +300,7 @@ class Node implements MetadataNode {
     if (!isBehind(registered, known)) return true;
     // A hint may be late: what others have seen since says nothing against what it says.
     const read = await this.#deps.registry.read(shard);
-    return read !== undefined && !isBehind(read, known);
+    return read !== undefined && read.record.epoch === 0 && !isBehind(read, known);
   }
 
   /** The latest moment of the registry that any replica here has seen. */
