@@ -1,4 +1,5 @@
-// The identity of the cluster, under `cluster`: written once by compare-and-create, never changed.
+// The identity of the cluster, under `cluster`: written once by compare-and-create. A rebuild marks it, and
+// nothing else changes it.
 import { Refusal } from '../base/refusal.ts';
 import type { ClusterIdentity, ClusterIdentityPort } from '../ports/cluster-identity.ts';
 import type { CoordinationContext } from './coordination-context.ts';
@@ -9,7 +10,7 @@ export function createClusterIdentity({ store, prefix }: CoordinationContext): C
 
   async function readStored() {
     const { row } = await store.get(key);
-    return row && identityRecord.decode(key, row.value);
+    return row && { ...identityRecord.decode(key, row.value), revision: row.modRevision };
   }
 
   async function read(): Promise<ClusterIdentity | undefined> {
@@ -32,8 +33,16 @@ export function createClusterIdentity({ store, prefix }: CoordinationContext): C
       } catch (error) {
         failure = error;
       }
-      const existing = await read();
-      if (existing?.clusterId === identity.clusterId) return;
+      const stored = await readStored();
+      const existing = stored?.identity;
+      if (stored !== undefined && existing?.clusterId === identity.clusterId) {
+        if (!isRebuilt || stored.isRebuilt) return;
+        const value = identityRecord.encode({ identity: stored.identity, isRebuilt });
+        const { kind } = await store.put({ key, value, expected: stored.revision });
+        if (kind === 'lost')
+          throw new Refusal('the identity of the cluster has changed meanwhile: run this again');
+        return;
+      }
       if (existing !== undefined)
         throw new Refusal(
           `there is a cluster already under ${prefix}: ${existing.clusterId}, with ${existing.shardCount} shards`,

@@ -50,6 +50,16 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     expect(await identity.read()).toEqual(identityOf('c1'));
   });
 
+  test('one that was made is marked by a rebuild: the coordinator may have been set back', async () => {
+    const { identity } = cluster.connect('one');
+    await identity.init(identityOf('c1'));
+    await expect(identity.init(identityOf('c2'), { isRebuilt: true })).rejects.toThrow(Refusal);
+    expect(await identity.stateOf('c1')).toBe('as-made');
+    await identity.init(identityOf('c1'), { isRebuilt: true });
+    expect(await identity.stateOf('c1')).toBe('rebuilt');
+    expect(await identity.read()).toEqual(identityOf('c1'));
+  });
+
   test('of many writers at the same moment one wins', async () => {
     const ids = Array.from({ length: 6 }, (_, index) => `c${index}`);
     const outcomes = await Promise.allSettled(

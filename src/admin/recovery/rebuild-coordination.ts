@@ -141,8 +141,17 @@ function namesOf(replicas: readonly ReplicaRef[]): string {
     .join(', ');
 }
 
-/** The identity last: before it no node joins, and none that runs makes records of its own. */
-async function write({ coordination }: OperatorTools, { identity, placement, shards }: Plan): Promise<void> {
+/**
+ * The identity last: before it no node joins, and none that runs makes records of its own. One that is there was restored
+ * with records that it may lack: it is marked first.
+ */
+async function write(
+  { coordination, ...known }: OperatorTools,
+  { identity, placement, shards }: Plan,
+): Promise<void> {
+  const mark = () => coordination.identity.init(identity, { isRebuilt: true });
+  const isWhole = placement === undefined && shards.every(({ kind }) => kind === 'as-it-is');
+  if (known.identity !== undefined && !isWhole) await mark();
   const lost = (what: string) =>
     new Refusal(`${what} has changed meanwhile: somebody else writes to etcd; run this again`);
   if (placement !== undefined && (await coordination.placementMap.swap(placement)).kind === 'lost')
@@ -153,5 +162,5 @@ async function write({ coordination }: OperatorTools, { identity, placement, sha
     const swapped = await coordination.registry.swap(shard, { expected, record });
     if (swapped.kind === 'lost') throw lost(`the record of shard ${shard}`);
   }
-  await coordination.identity.init(identity, { isRebuilt: true });
+  if (known.identity === undefined) await mark();
 }
