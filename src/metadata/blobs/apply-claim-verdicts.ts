@@ -12,17 +12,21 @@ import { endLinks, newNonce, pendingLinkPuts } from './links.ts';
 export const applyClaimVerdicts = defineCommand<CommandOf<'settle-claims'>, OutcomeOf<'settle-claims'>>({
   locks: ({ claims }) => claims.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ claims }, view) {
     for (const { blobId, linkId } of claims) view.row(linkRow(blobId, linkId));
   },
 
   decide({ claims }, view, context) {
+    const left = claims.filter(({ blobId }) => context.left.has(LOCK.blob(blobId)));
     const puts = claims.flatMap((claim) => {
+      if (left.includes(claim)) return [];
       const row = view.row(linkRow(claim.blobId, claim.linkId));
       const link = row && linkCodec.decode(row);
       return link?.state === 'pending' ? applyVerdict(claim, link, context) : [];
     });
-    return { outcome: { kind: 'settled' }, puts };
+    return { outcome: { kind: 'settled', ...(left.length > 0 && { left }) }, puts };
   },
 });
 

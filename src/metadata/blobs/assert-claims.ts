@@ -3,8 +3,10 @@
 // Progress is kept in memory: what fails is continued, and what is under way when the process ends is sent again.
 
 import type { AskedClaim, ClaimVerdict, HeldClaim } from '../../ports/metadata/blobs.ts';
+import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type BlobId, homeShardOf } from '../../types/names.ts';
+import { finishLeft } from '../workers/late-items.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
@@ -62,8 +64,10 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     if (gone.length > 0) log.error({ home, holder, blobIds: gone }, 'held-blobs-are-gone');
     const confirmed = await askAgain({ holder, own }, pending);
     if (confirmed.length === 0) return;
-    const applied = metadata.execute({ shard: home }, 'settle-claims', { claims: confirmed }).then(doneValue);
-    await of({ shard: home, own }, applied);
+    const settle = (command: CommandOf<'settle-claims'>) =>
+      of({ shard: home, own }, metadata.execute({ shard: home }, 'settle-claims', command).then(doneValue));
+    const { left = [] } = await settle({ claims: confirmed, leavesBusy: true });
+    await finishLeft(left, (claim) => settle({ claims: [claim] }));
   }
 
   async function listPage(holder: number, from: { homeShard?: number; after?: BlobId | undefined }) {

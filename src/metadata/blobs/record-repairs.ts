@@ -14,6 +14,8 @@ type Command = CommandOf<'note-debts'>;
 export const recordRepairs = defineCommand<Command, OutcomeOf<'note-debts'>>({
   locks: ({ debts }) => debts.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ debts }, view) {
     for (const { blobId } of debts) {
       view.row(blobRow(blobId));
@@ -22,13 +24,19 @@ export const recordRepairs = defineCommand<Command, OutcomeOf<'note-debts'>>({
   },
 
   decide({ debts }, view, context) {
-    const live = [...byBlob(debts)].filter(([blobId]) => isLive(blobId, view));
+    const all = [...byBlob(debts)];
+    const isLeft = (blobId: BlobId) => context.left.has(LOCK.blob(blobId));
+    const left = all.flatMap(([blobId]) => (isLeft(blobId) ? [blobId] : []));
+    const live = all.filter(([blobId]) => !isLeft(blobId) && isLive(blobId, view));
     const changes = live.map(([blobId, noted]) => {
       const before = findRepair(blobId, view);
       const after = before === undefined ? noted : mergeRepairs(before, noted);
       return changeRepair(blobId, { before, after }, context);
     });
-    return { outcome: { kind: 'noted', count: live.length }, ...joinChanges(changes) };
+    return {
+      outcome: { kind: 'noted', count: live.length, ...(left.length > 0 && { left }) },
+      ...joinChanges(changes),
+    };
   },
 });
 

@@ -11,6 +11,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { isSameRepair, type RepairEntry, rangedChunks, repairOfChunks } from '../../types/repair-entries.ts';
 import { chunkCount } from '../../types/version.ts';
 import type { HomeShardDeps } from '../workers/home-shard.ts';
+import { finishLeft } from '../workers/late-items.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
 const IDLE_MS = 1000;
@@ -221,10 +222,15 @@ async function sendResolved(
     return [{ blobId, mark: debt.mark, ...(left && { left }) }];
   });
   if (resolved.length === 0) return;
-  const { count } = doneValue(
-    await deps.metadata.execute({ shard }, 'settle-debts', { mapVersion, debts: resolved }),
-  );
+  const { metadata } = deps;
+  const command = { mapVersion, debts: resolved, leavesBusy: true } as const;
+  const { count, left = [] } = doneValue(await metadata.execute({ shard }, 'settle-debts', command));
   pass.repairedCount += count;
+  const leftOut = resolved.filter(({ blobId }) => left.includes(blobId));
+  await finishLeft(leftOut, async (debt) => {
+    const one = { mapVersion, debts: [debt] };
+    pass.repairedCount += doneValue(await metadata.execute({ shard }, 'settle-debts', one)).count;
+  });
 }
 
 function missingCopies({ id, state }: FoundChunk, { copies, ranges }: RepairEntry): MissingCopies[] {

@@ -7,6 +7,7 @@ import type { Worker } from '../../ports/worker.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { idTimeMs } from '../../types/names.ts';
+import { createLateItems } from '../workers/late-items.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
 import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
@@ -20,6 +21,7 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   const { metadata, shards, log } = deps;
   const cursors = createQueueCursors();
   const others = createOtherShards(deps.clock);
+  const late = createLateItems<ClaimVerdict>(textOf);
 
   const lookedWholeAtMs = new Map<number, number>();
 
@@ -65,10 +67,18 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
       async (claimingShard, asked) => {
         try {
           const claims = await ask(claimingShard, asked);
-          if (claims.length > 0)
-            await ofOwn(metadata.execute({ shard }, 'settle-claims', { claims }).then(doneValue));
+          if (claims.length === 0) return;
+          const command = { claims, leavesBusy: true } as const;
+          const settled = metadata.execute({ shard }, 'settle-claims', command).then(doneValue);
+          const left = new Map((await ofOwn(settled)).left?.map((claim) => [textOf(claim), claim]));
+          // Their nonce says what they are about, however late they come.
+          late.begin(shard, [...left.values()], (claim) =>
+            metadata.execute({ shard }, 'settle-claims', { claims: [claim] }),
+          );
           // One without a nonce has got one by this, and is asked about once more.
-          for (const claim of claims) if (claim.nonce !== undefined) open.delete(textOf(claim));
+          for (const claim of claims) {
+            if (claim.nonce !== undefined && !left.has(textOf(claim))) open.delete(textOf(claim));
+          }
         } catch (error) {
           const fields = { err: error, shard, claimingShard, count: asked.length };
           if (!signal.aborted) log.warn(fields, 'claims-not-resolved');

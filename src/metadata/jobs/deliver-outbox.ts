@@ -12,8 +12,10 @@ import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import type { OutboxId } from '../../types/names.ts';
 import type { OutboxRecord } from '../../types/records/rows.ts';
+import { type LinkName, linkText } from '../blobs/links.ts';
 import { defineCommand } from '../schema/define-command.ts';
 import { outboxRow, remove } from '../schema/keyspace.ts';
+import { createLateItems } from '../workers/late-items.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
 import { createShardWorker, doneValue } from '../workers/shard-worker.ts';
 
@@ -22,6 +24,7 @@ const IDLE_MS = 1000;
 
 type Item = ResultOf<'list-outbox'>['items'][number];
 type ReleaseLink = Extract<OutboxRecord, { kind: 'release-link' }>;
+type Release = Item & { record: ReleaseLink };
 type RenameBucket = Extract<OutboxRecord, { kind: 'rename-bucket' }>;
 
 /** How far the outbox of a shard has been gone through. Kept in memory: after a restart it is gone through anew. */
@@ -37,12 +40,14 @@ export function createOutboxDelivery(deps: AskingWorkDeps): Worker {
   const { metadata, shards, clock } = deps;
   const others = createOtherShards(clock);
   const progress = new Map<number, Progress>();
+  const late = createLateItems<Release>(({ id }) => id);
 
   /** Gives those that are not done. What comes late of the others ends by itself. */
   async function deliver(shard: number, items: readonly Item[], signal: AbortSignal): Promise<Item[]> {
     const left = new Set(items);
     await others.askEach(Map.groupBy(items, targetOf), async (target, its) => {
-      const { done, failure } = await carryOut(deps, target, its, signal);
+      const { done, busy, failure } = await carryOut(deps, target, its, signal);
+      late.begin(shard, busy, (item) => finishLate(shard, item));
       const ids = done.map(({ id }) => id);
       if (ids.length > 0) await ofOwn(metadata.execute({ shard }, 'finish-outbox', { ids }).then(doneValue));
       for (const item of done) left.delete(item);
@@ -50,6 +55,12 @@ export function createOutboxDelivery(deps: AskingWorkDeps): Worker {
       if (failure !== undefined && done.length === 0) throw failure.error;
     });
     return [...left];
+  }
+
+  /** Of a blob that others held: its home is there, and the item is found again until this has been done. */
+  async function finishLate(shard: number, { id, record }: Release): Promise<void> {
+    await releaseLinks(metadata, record.homeShard, { links: [record] });
+    doneValue(await metadata.execute({ shard }, 'finish-outbox', { ids: [id] }));
   }
 
   return createShardWorker({
@@ -132,13 +143,14 @@ async function carryOut(
   target: number,
   items: readonly Item[],
   signal: AbortSignal,
-): Promise<{ done: Item[]; failure: { error: unknown } | undefined }> {
+): Promise<{ done: Item[]; busy: Release[]; failure: { error: unknown } | undefined }> {
   const done: Item[] = [];
+  let busy: Release[] = [];
   let failure: { error: unknown } | undefined;
-  const attempt = async (some: readonly Item[], act: () => Promise<void>) => {
+  /** `act` gives those that are done. */
+  const attempt = async (some: readonly Item[], act: () => Promise<readonly Item[]>) => {
     try {
-      await act();
-      done.push(...some);
+      done.push(...(await act()));
     } catch (error) {
       failure ??= { error };
       const fields = { err: error, shard: target, kind: some[0]?.record.kind, count: some.length };
@@ -148,23 +160,35 @@ async function carryOut(
   const releases = items.filter(isRelease);
   if (releases.length > 0) {
     const links = releases.map(({ record }) => record);
-    await attempt(releases, () => releaseLinks(metadata, target, links));
+    await attempt(releases, async () => {
+      const left = await releaseLinks(metadata, target, { links, leavesBusy: true });
+      const names = new Set(left.map(linkText));
+      busy = releases.filter(({ record }) => names.has(linkText(record)));
+      return releases.filter(({ record }) => !names.has(linkText(record)));
+    });
   }
   for (const item of items) {
     const { id, record } = item;
     // One that fails keeps none behind it from its turn.
-    if (record.kind !== 'release-link') await attempt([item], () => finishName(metadata, id, record));
+    if (record.kind === 'release-link') continue;
+    await attempt([item], () => finishName(metadata, id, record).then(() => [item]));
   }
-  return { done, failure };
+  return { done, busy, failure };
 }
 
-function isRelease(item: Item): item is Item & { record: ReleaseLink } {
+function isRelease(item: Item): item is Release {
   return item.record.kind === 'release-link';
 }
 
-async function releaseLinks(metadata: MetadataPort, shard: number, links: ReleaseLink[]): Promise<void> {
+/** Gives those that were left out, as others held their blobs. */
+async function releaseLinks(
+  metadata: MetadataPort,
+  shard: number,
+  { links, ...how }: { links: readonly ReleaseLink[]; leavesBusy?: true },
+): Promise<readonly LinkName[]> {
   const names = links.map(({ blobId, linkId }) => ({ blobId, linkId }));
-  doneValue(await metadata.execute({ shard }, 'release-links', { links: names }));
+  const reply = await metadata.execute({ shard }, 'release-links', { links: names, ...how });
+  return doneValue(reply).left ?? [];
 }
 
 /** R41 to R43: a bucket that was to be created or renamed is; the name of a deleted one is free. */

@@ -8,18 +8,23 @@ import { addressesOf, locksOf, rewrapRow } from './wrapped-keys.ts';
 export const rewrapKeys = defineCommand<CommandOf<'rewrap-keys'>, OutcomeOf<'rewrap-keys'>>({
   locks: ({ items }) => items.flatMap(({ row }) => locksOf(row)),
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ items }, view) {
     for (const { row } of items) for (const address of addressesOf(row)) view.row(address);
   },
 
-  decide({ items }, view) {
-    const puts = items.flatMap(({ row: name, expected, replacement }) =>
-      addressesOf(name).flatMap((address) => {
+  decide({ items }, view, { left: busy }) {
+    const isLeft = (row: Uint8Array) => locksOf(row).some(({ name }) => busy.has(name));
+    const left = items.flatMap(({ row }, at) => (isLeft(row) ? [at] : []));
+    const puts = items.flatMap(({ row: name, expected, replacement }, at) => {
+      if (left.includes(at)) return [];
+      return addressesOf(name).flatMap((address) => {
         const row = view.row(address);
         const rewrapped = row && rewrapRow(name, row, { expected, replacement });
         return rewrapped === undefined ? [] : [put(address, rewrapped)];
-      }),
-    );
-    return { outcome: { kind: 'rewrapped', count: puts.length }, puts };
+      });
+    });
+    return { outcome: { kind: 'rewrapped', count: puts.length, ...(left.length > 0 && { left }) }, puts };
   },
 });

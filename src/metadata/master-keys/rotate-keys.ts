@@ -4,11 +4,12 @@
 
 import type { ClockPort } from '../../ports/clock.ts';
 import type { KeyringPort } from '../../ports/keyring.ts';
-import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { CommandOf, MetadataPort } from '../../ports/metadata/port.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { AppError } from '../../types/errors.ts';
 import type { WrappedKek } from '../../types/version.ts';
+import { finishLeft } from '../workers/late-items.ts';
 import { doneValue } from '../workers/shard-worker.ts';
 
 const PAGE_ROWS = 256;
@@ -78,10 +79,19 @@ export function createKeyRotation(deps: {
       await metadata.query(envelope, 'list-wrapped-keys', query),
     );
     if (items.length > 0) {
-      const command = {
-        items: items.map(({ row, wrapped }) => ({ row, expected: wrapped, replacement: rewrap(wrapped) })),
+      const each = items.map(({ row, wrapped }) => ({
+        row,
+        expected: wrapped,
+        replacement: rewrap(wrapped),
+      }));
+      const send = async (command: CommandOf<'rewrap-keys'>) => {
+        const { count, left = [] } = doneValue(await metadata.execute(envelope, 'rewrap-keys', command));
+        rewrappedCount += count;
+        return left;
       };
-      rewrappedCount += doneValue(await metadata.execute(envelope, 'rewrap-keys', command)).count;
+      const left = await send({ items: each, leavesBusy: true });
+      const leftOut = each.filter((_, at) => left.includes(at));
+      await finishLeft(leftOut, (item) => send({ items: [item] }));
     }
     pass.foundCount += items.length;
     // A MOVE may have carried an old key past the scan, pass after pass: such a pass has not seen all.

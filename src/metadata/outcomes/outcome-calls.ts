@@ -50,13 +50,20 @@ export const forgetTokens = defineCommand<CommandOf<'forget-tokens'>, OutcomeOf<
       shared(LOCK.bucket(bucketId)),
     ]),
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ tokens }, view) {
     for (const token of tokens) lookAtStored(token, view);
   },
 
-  decide({ tokens }, view, { nowMs }) {
+  decide({ tokens }, view, { nowMs, left: busy }) {
     const each = new Map(tokens.map((token) => [LOCK.token(token.bucketId, token.token), token]));
-    const changes = [...each.values()].map((token) => forgetToken(token, view, nowMs));
-    return { outcome: { kind: 'forgotten' }, ...joinChanges(changes) };
+    const left = [...each].flatMap(([name, token]) =>
+      busy.has(name) || busy.has(LOCK.bucket(token.bucketId)) ? [token] : [],
+    );
+    const changes = [...each.values()].flatMap((token) =>
+      left.includes(token) ? [] : [forgetToken(token, view, nowMs)],
+    );
+    return { outcome: { kind: 'forgotten', ...(left.length > 0 && { left }) }, ...joinChanges(changes) };
   },
 });

@@ -11,12 +11,16 @@ type Command = CommandOf<'forget-completed-uploads'>;
 export const forgetCompletedUploads = defineCommand<Command, OutcomeOf<'forget-completed-uploads'>>({
   locks: ({ uploadIds }) => uploadIds.map((uploadId) => exclusive(LOCK.upload(uploadId))),
 
+  leavesBusy: ({ leavesBusy }) => leavesBusy === true,
+
   look({ uploadIds }, view) {
     for (const uploadId of uploadIds) view.row(completedUploadRow(uploadId));
   },
 
-  decide({ uploadIds }, view, { nowMs }) {
+  decide({ uploadIds }, view, { nowMs, left: busy }) {
+    const left = uploadIds.filter((uploadId) => busy.has(LOCK.upload(uploadId)));
     const puts = uploadIds.flatMap((uploadId) => {
+      if (left.includes(uploadId)) return [];
       const address = completedUploadRow(uploadId);
       const row = view.row(address);
       if (row === undefined) return [];
@@ -24,6 +28,6 @@ export const forgetCompletedUploads = defineCommand<Command, OutcomeOf<'forget-c
       if (nowMs - completedAtMs < LIMITS.completedUploadKeptMs) return [];
       return [remove(address), remove(completedTimeRow(completedAtMs, uploadId))];
     });
-    return { outcome: { kind: 'forgotten' }, puts };
+    return { outcome: { kind: 'forgotten', ...(left.length > 0 && { left }) }, puts };
   },
 });

@@ -2,10 +2,11 @@
 // idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions 2.1); and of jobs
 // that nobody asks for any more those that newer ones have taken the place of.
 
-import type { MetadataPort } from '../../ports/metadata/port.ts';
+import type { CommandOf, MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { finishLeft } from './late-items.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
@@ -60,7 +61,10 @@ export function createTokenForgetter(deps: ForgetterDeps): Worker {
       return doneValue(await metadata.query({ shard }, 'list-kept-tokens', query)).tokens;
     },
     async forget(shard, tokens) {
-      doneValue(await metadata.execute({ shard }, 'forget-tokens', { tokens }));
+      const forget = async (some: CommandOf<'forget-tokens'>) =>
+        doneValue(await metadata.execute({ shard }, 'forget-tokens', some));
+      const { left = [] } = await forget({ tokens, leavesBusy: true });
+      await finishLeft(left, (token) => forget({ tokens: [token] }));
     },
     atMs: ({ keptAtMs }) => keptAtMs,
   });
@@ -78,7 +82,10 @@ export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
     },
     async forget(shard, completed) {
       const uploadIds = completed.map(({ uploadId }) => uploadId);
-      doneValue(await metadata.execute({ shard }, 'forget-completed-uploads', { uploadIds }));
+      const forget = async (some: CommandOf<'forget-completed-uploads'>) =>
+        doneValue(await metadata.execute({ shard }, 'forget-completed-uploads', some));
+      const { left = [] } = await forget({ uploadIds, leavesBusy: true });
+      await finishLeft(left, (uploadId) => forget({ uploadIds: [uploadId] }));
     },
     atMs: ({ completedAtMs }) => completedAtMs,
   });

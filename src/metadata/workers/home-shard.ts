@@ -10,6 +10,7 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { BlobRecord } from '../../types/records/rows.ts';
 import { repairOfChunks } from '../../types/repair-entries.ts';
+import { finishLeft } from './late-items.ts';
 import { doneValue } from './shard-worker.ts';
 
 export interface HomeShardDeps {
@@ -48,7 +49,13 @@ export async function recordMissing(
     const debt = repairOfChunks(its, mapVersion);
     return debt === undefined ? [] : [{ blobId, ...debt }];
   });
-  if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  if (debts.length === 0) return;
+  const command = { debts, leavesBusy: true } as const;
+  const { left = [] } = doneValue(await metadata.execute({ shard }, 'note-debts', command));
+  const leftOut = debts.filter(({ blobId }) => left.includes(blobId));
+  await finishLeft(leftOut, (debt) =>
+    metadata.execute({ shard }, 'note-debts', { debts: [debt] }).then(doneValue),
+  );
 }
 
 /** What the shard knows of the blobs of these chunks; `isUnconfirmed` (R23): what it does not know it may have lost. */

@@ -125,13 +125,19 @@ export interface BlobCommands {
     command: { shard: number; linkId: LinkId; blobIds: BlobId[] };
     outcome: { kind: 'claimed'; layouts: ForeignRecord[] } | { kind: 'gone'; blobIds: BlobId[] };
   };
-  /** R29: absent ones are done. */
+  /** R29: absent ones are done. `left`: of blobs that others held. */
   'release-links': {
-    command: { links: { blobId: BlobId; linkId: LinkId }[] };
-    outcome: { kind: 'released' };
+    command: { links: { blobId: BlobId; linkId: LinkId }[]; leavesBusy?: true };
+    outcome: { kind: 'released'; left?: { blobId: BlobId; linkId: LinkId }[] };
   };
-  /** R30: the claiming shard's verdicts on pending links, each with the nonce of the link that it was asked about. */
-  'settle-claims': { command: { claims: ClaimVerdict[] }; outcome: { kind: 'settled' } };
+  /**
+   * R30: the claiming shard's verdicts on pending links, each with the nonce of the link that it was asked about. `left`: on
+   * those of blobs that others held.
+   */
+  'settle-claims': {
+    command: { claims: ClaimVerdict[]; leavesBusy?: true };
+    outcome: { kind: 'settled'; left?: ClaimVerdict[] };
+  };
   /** Ends the links of a paged manifest that is marked for deletion, a page at a time. */
   'release-manifest-page': {
     command: { manifestId: BlobId; page: number };
@@ -171,10 +177,16 @@ export interface BlobCommands {
       /** There is nothing to confirm. */
       | { kind: 'no-doubt' };
   };
-  /** Key rotation: exchanges a wrapped key where it still is the expected one. `row` is opaque, from list-wrapped-keys. */
+  /**
+   * Key rotation: exchanges a wrapped key where it still is the expected one. `row` is opaque, from list-wrapped-keys. `left`:
+   * places in `items` of those that others held.
+   */
   'rewrap-keys': {
-    command: { items: { row: Uint8Array; expected: WrappedKek; replacement: WrappedKek }[] };
-    outcome: { kind: 'rewrapped'; count: number };
+    command: {
+      items: { row: Uint8Array; expected: WrappedKek; replacement: WrappedKek }[];
+      leavesBusy?: true;
+    };
+    outcome: { kind: 'rewrapped'; count: number; left?: number[] };
   };
 }
 

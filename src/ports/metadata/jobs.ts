@@ -31,10 +31,10 @@ export interface JobCommands {
   tick: { command: Record<never, never>; outcome: { kind: 'ticked' } };
   /** Jobs that ended so long ago that nobody may ask for them any more; others stay. */
   'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
-  /** Tokens that have been kept for long enough; others stay. */
+  /** Tokens that have been kept for long enough; others stay. `left`: of those that others held, or whose bucket they held. */
   'forget-tokens': {
-    command: { tokens: Pick<StoredToken, 'bucketId' | 'token'>[] };
-    outcome: { kind: 'forgotten' };
+    command: { tokens: Pick<StoredToken, 'bucketId' | 'token'>[]; leavesBusy?: true };
+    outcome: { kind: 'forgotten'; left?: Pick<StoredToken, 'bucketId' | 'token'>[] };
   };
   /**
    * Of a request that was about no bucket. Where something is kept under the token already, that stays. `payer`: whose share of

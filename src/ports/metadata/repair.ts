@@ -12,18 +12,22 @@ export interface RepairQueuePlace {
 }
 
 export interface RepairCommands {
-  /** Adds to what is recorded already; the time of the first record stays. Blobs that are not live are skipped. */
+  /** Adds to what is recorded already; the time of the first record stays. Blobs that are not live are skipped. `left`: those that others held. */
   'note-debts': {
-    command: { debts: (RepairEntry & { blobId: BlobId })[] };
-    outcome: { kind: 'noted'; count: number };
+    command: { debts: (RepairEntry & { blobId: BlobId })[]; leavesBusy?: true };
+    outcome: { kind: 'noted'; count: number; left?: BlobId[] };
   };
   /**
-   * What was repaired by that map, for each entry that was not recorded again since it was listed. `left`: what is still
-   * missing.
+   * What was repaired by that map, for each entry that was not recorded again since it was listed. `left` of a debt: what is
+   * still missing; of the outcome: blobs that others held.
    */
   'settle-debts': {
-    command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: RepairEntry }[] };
-    outcome: { kind: 'settled'; count: number };
+    command: {
+      mapVersion: number;
+      debts: { blobId: BlobId; mark: string; left?: RepairEntry }[];
+      leavesBusy?: true;
+    };
+    outcome: { kind: 'settled'; count: number; left?: BlobId[] };
   };
   /**
    * A look at all blobs, which began by that map. `after`: it has come so far; `end`: to the end. `gone`: another one has

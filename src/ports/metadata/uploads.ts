@@ -90,7 +90,11 @@ export interface UploadCommands {
     };
     outcome: { kind: 'expired'; count: number; left?: UploadId[] };
   };
-  'forget-completed-uploads': { command: { uploadIds: UploadId[] }; outcome: { kind: 'forgotten' } };
+  /** `left`: of those that others held. */
+  'forget-completed-uploads': {
+    command: { uploadIds: UploadId[]; leavesBusy?: true };
+    outcome: { kind: 'forgotten'; left?: UploadId[] };
+  };
 }
 
 export interface UploadQueries {
