@@ -7,7 +7,7 @@ import {
 import { must } from '../base/assert.ts';
 import type { ReplicaRef } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
-import { type FoundReplica, planRebuild } from './rebuild-records.ts';
+import { type FoundReplica, planRebuild, planRebuilds } from './rebuild-records.ts';
 
 const WRITING = { rebuiltAtMs: 5000, nonce: 'n' };
 
@@ -139,6 +139,22 @@ describe('records rebuilt from what replicas know', () => {
     expect(plan(found, registered({}, 39))).toMatchObject({ kind: 'rebuild' });
     const later = found.map((one) => ({ ...one, seen: { ...SEEN, rebuiltAtMs: 2 } }));
     expect(plan(later, registered({}, 99))).toMatchObject({ kind: 'rebuild' });
+  });
+
+  test('are written anew beside others where the registry is not behind, so that all nodes take it for later', () => {
+    const found = [replica('a'), replica('b')];
+    const wanted = { voters: VOTERS };
+    const later = registered({ epoch: 6, prevVoters: VOTERS, voters: ['b', 'c', 'd'].map(ref), wanted }, 60);
+    const behind = { found, registered: registered({}, 39) };
+    const [one, other, none] = planRebuilds(
+      [{ found, registered: later }, behind, { found: [], registered: undefined }],
+      () => WRITING,
+    );
+    const record = { ...later.record, ...WRITING, epoch: 7, primary: null };
+    expect(one).toEqual({ kind: 'renew', expected: 60, record });
+    expect(other).toMatchObject({ kind: 'rebuild', record: { rebuiltAtMs: WRITING.rebuiltAtMs } });
+    expect(none).toMatchObject({ kind: 'cannot' });
+    expect(planRebuilds([{ found, registered: later }], () => WRITING)).toEqual([{ kind: 'as-it-is' }]);
   });
 
   test('are not chosen between two sets of voters that have each gone on without the other', () => {

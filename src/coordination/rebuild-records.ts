@@ -17,6 +17,8 @@ export type ShardPlan =
   | { kind: 'as-it-is' }
   /** `expected`: for the registry's swap. */
   | { kind: 'rebuild'; expected: number; record: ShardRecord }
+  /** The registry is not behind: as `rebuild`, because others are rebuilt. */
+  | { kind: 'renew'; expected: number; record: ShardRecord }
   /** `rivals`: two sets of voters that each went on by itself. */
   | { kind: 'cannot'; why: string; missing: ReplicaRef[]; rivals?: [ReplicaRef[], ReplicaRef[]] };
 
@@ -26,10 +28,35 @@ export interface ShardFacts {
   registered: RegisteredShard | undefined;
 }
 
-/** `rebuiltAtMs`: later than in every existing record; `nonce`: of this write. */
+/** Of a record that is written. `rebuiltAtMs`: later than in every existing one; `nonce`: of this write. */
+export interface RebuiltMark {
+  rebuiltAtMs: number;
+  nonce: string;
+}
+
+/**
+ * Of all shards. Nodes compare what they read of one shard with what they have seen of another (R23): where some records
+ * are rebuilt, the others would seem to be from before that for good, and rows that nobody lists would never be deleted.
+ */
+export function planRebuilds(shards: readonly ShardFacts[], mark: () => RebuiltMark): ShardPlan[] {
+  const plans = shards.map((facts) => planRebuild(facts, mark()));
+  if (!plans.some(({ kind }) => kind === 'rebuild')) return plans;
+  return plans.map((plan, index) => {
+    const registered = shards[index]?.registered;
+    if (plan.kind !== 'as-it-is' || registered === undefined) return plan;
+    // Its voters are those of the record: no replica knows later ones.
+    const { recoveredFrom: _, ...record } = registered.record;
+    return {
+      kind: 'renew',
+      expected: registered.revision,
+      record: { ...record, ...mark(), epoch: record.epoch + 1, primary: null },
+    };
+  });
+}
+
 export function planRebuild(
   { found, registered }: ShardFacts,
-  { rebuiltAtMs, nonce }: { rebuiltAtMs: number; nonce: string },
+  { rebuiltAtMs, nonce }: RebuiltMark,
 ): ShardPlan {
   if (found.length === 0) return { kind: 'cannot', why: 'no replica of it was found', missing: [] };
   const incarnation = Math.max(...found.map((replica) => replica.incarnation));

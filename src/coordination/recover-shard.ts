@@ -15,9 +15,10 @@ export type RecoveryPlan =
   | { kind: 'recover'; expected: number; record: ShardRecord }
   | { kind: 'cannot'; why: string };
 
+/** `rebuiltAtMs`: of the last rebuild that is known of any shard. A record from before it would be taken for an old one. */
 export function planRecovery(
   { found, registered, present }: RecoveryFacts,
-  { from, nonce }: { from: ReplicaId; nonce: string },
+  { from, nonce, rebuiltAtMs: known = 0 }: { from: ReplicaId; nonce: string; rebuiltAtMs?: number },
 ): RecoveryPlan {
   const chosen = found.find(({ replicaId }) => replicaId === from);
   if (chosen === undefined) return cannot(`replica ${from} was not found`);
@@ -46,7 +47,11 @@ export function planRecovery(
     ...found.map(highestEpoch),
     ...found.map((one) => one.seen?.epoch ?? 0),
   );
-  const rebuiltAtMs = Math.max(record?.rebuiltAtMs ?? 0, ...found.map(({ seen }) => seen?.rebuiltAtMs ?? 0));
+  const rebuiltAtMs = Math.max(
+    known,
+    record?.rebuiltAtMs ?? 0,
+    ...found.map(({ seen }) => seen?.rebuiltAtMs ?? 0),
+  );
   return {
     kind: 'recover',
     expected: registered?.revision ?? 0,

@@ -6,7 +6,7 @@ import { toHex } from '../../base/bytes/bytes.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formatId } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
-import { planRebuild, type ShardPlan } from '../../coordination/rebuild-records.ts';
+import { planRebuilds, type ShardPlan } from '../../coordination/rebuild-records.ts';
 import { systemRandom } from '../../platform/system-clock.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { NodeRecords } from '../../ports/node-records.ts';
@@ -98,11 +98,9 @@ async function planAll(
   const known = registered.map((found) => found?.record.rebuiltAtMs ?? 0);
   // Later than any other rebuild, whatever this machine's clock says.
   const rebuiltAtMs = [...seenMs, ...known].reduce((latest, ms) => Math.max(latest, ms + 1), nowMs);
-  const shards = numbers.map((shard) =>
-    planRebuild(
-      { found: replicasOf(records, shard), registered: registered[shard] },
-      { rebuiltAtMs, nonce: toHex(systemRandom.bytes(NONCE_BYTES)) },
-    ),
+  const shards = planRebuilds(
+    numbers.map((shard) => ({ found: replicasOf(records, shard), registered: registered[shard] })),
+    () => ({ rebuiltAtMs, nonce: toHex(systemRandom.bytes(NONCE_BYTES)) }),
   );
   return { identity, placement: await planPlacement(coordination, records), shards };
 }
@@ -131,6 +129,8 @@ function describe(shard: number, plan: ShardPlan): string {
     return `Shard ${shard}: CANNOT BE REBUILT, ${why}${details.join('')}`;
   }
   const { incarnation, epoch, voters } = plan.record;
+  if (plan.kind === 'renew')
+    return `Shard ${shard}: etcd is not behind, and is to say so: history ${incarnation}, epoch ${epoch}.`;
   const names = voters.map(({ replicaId }) => formatId(replicaId)).join(', ');
   return `Shard ${shard}: history ${incarnation}, epoch ${epoch}, voters ${names}.`;
 }
@@ -157,7 +157,7 @@ async function write(
   if (placement !== undefined && (await coordination.placementMap.swap(placement)).kind === 'lost')
     throw lost('the placement map');
   for (const [shard, plan] of shards.entries()) {
-    if (plan.kind !== 'rebuild') continue;
+    if (plan.kind !== 'rebuild' && plan.kind !== 'renew') continue;
     const { expected, record } = plan;
     const swapped = await coordination.registry.swap(shard, { expected, record });
     if (swapped.kind === 'lost') throw lost(`the record of shard ${shard}`);

@@ -92,7 +92,9 @@ async function recoverOne(
   const present = new Set([...announced.map(({ diskId }) => diskId), ...answering]);
   const registered = await coordination.registry.read(shard);
   const nonce = toHex(systemRandom.bytes(NONCE_BYTES));
-  const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce });
+  const seen = records.flatMap(({ replicas }) => replicas.map((one) => one.seen?.rebuiltAtMs ?? 0));
+  const rebuiltAtMs = seen.reduce((latest, ms) => Math.max(latest, ms), 0);
+  const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce, rebuiltAtMs });
   if (plan.kind === 'cannot') return { kind: 'hopeless', message: `CANNOT BE RECOVERED: ${plan.why}` };
   if (!acceptsLoss)
     return { kind: 'open', message: `It would go on with replica ${formatId(replicaId)} alone.` };
