@@ -77,17 +77,19 @@ describe('a presigned URL', () => {
     expect(await unsignedOf(presigned(60, { method, headers }))).toBe('account');
   });
 
-  test('copies from the key whose blanks are signed, and from none with other blanks', async () => {
-    const headers = { host: HOST, 'x-amz-copy-source': '/b/a key' };
+  test.each([
+    ['x-amz-copy-source', '/b/a key'],
+    ['x-amz-tagging', 'team=a key'],
+  ])('takes no other blanks in %s than are signed', async (name, value) => {
+    const headers = { host: HOST, [name]: value };
     const { uri = '', ...sent } = presigned(60, { method: 'PUT', headers });
-    const from = (source: string): Sent => ({
+    const using = (other: string): Sent => ({
       ...sent,
       uri,
-      headers: Object.entries({ ...headers, 'x-amz-copy-source': source }),
+      headers: Object.entries({ ...headers, [name]: other }),
     });
-    expect(await unsignedOf(from('/b/a key'))).toBe('account');
-    for (const source of ['/b/a  key', '/b/a\tkey'])
-      expect(await unsignedOf(from(source))).toBe('x-amz-copy-source');
+    expect(await unsignedOf(using(value))).toBe('account');
+    for (const blanks of ['  ', '\t']) expect(await unsignedOf(using(value.replace(' ', blanks)))).toBe(name);
   });
 
   test('for a composition is valid for one document only', async () => {

@@ -16,9 +16,9 @@ const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
 
-/** Headers whose values name keys. */
-const NAMING = new Set(['destination', 'x-amz-copy-source']);
-/** SigV4 signs them as one blank each: the holder of a URL could name another key. Encoded they are told apart. */
+/** Headers whose values name keys, or the tags that policies go by. */
+const NAMING = new Set(['destination', 'x-amz-copy-source', 'x-amz-tagging']);
+/** SigV4 signs them as one blank each: the holder of a URL could name another one. Encoded they are told apart. */
 const ALIKE_BLANKS = /\t| {2}/;
 
 const DIGEST = 'x-amz-content-sha256';
