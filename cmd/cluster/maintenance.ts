@@ -47,7 +47,9 @@ export async function startAtRest(processContext: ProcessContext): Promise<Runni
   closing.defer(() => coordinator.close());
   const stopping = new AbortController();
   const disks = [{ diskId: replicaId, capacityBytes: 0 }];
-  const member = { nodeId, role: 'metadata', address, zone: config.node.zone ?? nodeId, disks } as const;
+  const { clusterId } = cluster;
+  const zone = config.node.zone ?? nodeId;
+  const member = { nodeId, role: 'metadata', clusterId, address, zone, disks } as const;
   const left = coordinator.members.announce({ ...member, version: readVersion() }, stopping.signal);
   closing.defer(() => {
     stopping.abort();

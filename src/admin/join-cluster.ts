@@ -95,7 +95,8 @@ export async function joinCluster(
     announce(address, disks = [], unserved = []) {
       const instance = self.role === 'gateway' && { instance: instanceOf(address, thread) };
       const own = { address, zone, disks, ...instance, ...(unserved.length > 0 && { unserved }) };
-      const member: Member = { ...self, ...own, version: readVersion() };
+      const { clusterId } = identity;
+      const member: Member = { ...self, clusterId, ...own, version: readVersion() };
       const before = leave();
       announced = new AbortController();
       const { signal } = announced;

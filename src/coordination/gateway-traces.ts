@@ -16,17 +16,21 @@ interface Trace {
   leaseId: string | undefined;
 }
 
-/** Keeps the row of `member` until `signal` aborts. Never rejects. */
+/** Keeps the row of `member` until `signal` aborts, where `isPlace` says that it may be. Never rejects. */
 export async function keepTrace(
   context: CoordinationContext,
   member: Member & { instance: string },
-  signal: AbortSignal,
+  { signal, isPlace }: { signal: AbortSignal; isPlace(): Promise<boolean> },
 ): Promise<void> {
   const { store, clock, log, prefix } = context;
   const key = `${prefix}gateway/${encodeURIComponent(member.instance)}`;
   const retry = createRetryDelay();
   while (!signal.aborted) {
     try {
+      if (!(await isPlace())) {
+        await clock.sleep(context.memberLeaseMs, signal);
+        continue;
+      }
       await removeEarlier(context, { key, member });
       const lease = await holdLease({ store, clock, ttlMs: TRACE_LEASE_MS });
       await store.put({ key, value: memberRecord.encode(member), leaseId: lease.leaseId });

@@ -10,6 +10,8 @@ import {
 } from '../../tests/support/coordination/coordinator-world.ts';
 import { LIMITS } from '../types/limits.ts';
 
+const IDENTITY = { shardCount: 4, replicaCount: 3, chunkCopies: 3, masterKeyId: 'key-1', formatVersion: 1 };
+
 test('a member that cannot reach the coordinator disappears with its lease, and returns', async () => {
   const { clock, fates, connect, ending } = startCoordinatorWorld();
   let isAway = false;
@@ -84,5 +86,27 @@ test.each([
   expect(await members.current()).toEqual([]);
   await pass(clock, LEASE_MS);
   expect(await members.current()).toEqual([memberOf('m')]);
+  ending.abort();
+});
+
+test('a member announces itself to no other cluster, says so, and returns with its own', async () => {
+  const { clock, connect, coordinator, logged, ending } = startCoordinatorWorld();
+  const identity = { ...IDENTITY, clusterId: 'own' };
+  const empty = coordinator.copy();
+  await connect('w').identity.init(identity);
+  const own = coordinator.copy();
+  void connect('m').members.announce({ ...memberOf('m'), clusterId: 'own' }, ending.signal);
+  await pass(clock, LEASE_MS);
+  expect(await connect('w').members.current()).toHaveLength(1);
+  coordinator.restore(empty);
+  await pass(clock, LEASE_MS);
+  expect(await connect('w').members.current()).toHaveLength(1);
+  await connect('w').identity.init({ ...identity, clusterId: 'other' });
+  await pass(clock, 3 * LEASE_MS);
+  expect(await connect('w').members.current()).toEqual([]);
+  expect(logged.filter(([, event]) => event === 'member-of-another-cluster')).toHaveLength(1);
+  coordinator.restore(own);
+  await pass(clock, 2 * LEASE_MS);
+  expect(await connect('w').members.current()).toEqual([{ ...memberOf('m'), clusterId: 'own' }]);
   ending.abort();
 });

@@ -4,7 +4,7 @@ import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
 import { forgetGateway, keepTrace, missingGateways } from './gateway-traces.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
-import { memberRecord } from './records.ts';
+import { identityRecord, memberRecord } from './records.ts';
 import { skipUnreadable } from './skip-unreadable.ts';
 import type { StoredKey } from './store.ts';
 
@@ -22,14 +22,20 @@ export function createMembers(context: CoordinationContext): MembersPort {
   return {
     async announce(member, signal) {
       const { instance } = member;
-      const trace = instance === undefined ? undefined : keepTrace(context, { ...member, instance }, signal);
+      const isPlace = createPlaceCheck(context, member);
+      const trace =
+        instance === undefined ? undefined : keepTrace(context, { ...member, instance }, { signal, isPlace });
       const row = { key: prefix + member.nodeId, value: memberRecord.encode(member) };
       const retry = createRetryDelay();
       while (!signal.aborted) {
         try {
+          if (!(await isPlace())) {
+            await clock.sleep(memberLeaseMs, signal);
+            continue;
+          }
           const lease = await holdLease({ store, clock, ttlMs: memberLeaseMs });
           retry.reset();
-          await keepRow(context, { row, lease, signal });
+          await keepRow(context, { row, lease, signal, isPlace });
           // A lost lease ends by itself: its row must stay until the next lease has taken it over.
           if (signal.aborted) await lease.release();
         } catch (error) {
@@ -69,10 +75,41 @@ export function createMembers(context: CoordinationContext): MembersPort {
   };
 }
 
-/** Restores the row if somebody removes it by hand, until the lease is lost or `signal` aborts. */
+/**
+ * Whether the coordinator may be told of `member`: not where it has another cluster, which is logged once. One without any
+ * may: a rebuild asks the nodes at rest that are listed there.
+ */
+function createPlaceCheck(
+  { store, log, prefix }: CoordinationContext,
+  { nodeId, clusterId }: Member,
+): () => Promise<boolean> {
+  let last: string | undefined;
+  return async () => {
+    if (clusterId === undefined) return true;
+    const key = `${prefix}cluster`;
+    const { row } = await store.get(key);
+    const found = row && identityRecord.decode(key, row.value).identity.clusterId;
+    const isPlace = found === undefined || found === clusterId;
+    if (!isPlace && found !== last) log.error({ nodeId, clusterId, found }, 'member-of-another-cluster');
+    last = found;
+    return isPlace;
+  };
+}
+
+/** Restores the row if somebody removes it by hand, until the lease is lost, `signal` aborts or this is no place for it. */
 async function keepRow(
   { store, clock, log, memberLeaseMs }: CoordinationContext,
-  { row, lease, signal }: { row: { key: string; value: string }; lease: HeldLease; signal: AbortSignal },
+  {
+    row,
+    lease,
+    signal,
+    isPlace,
+  }: {
+    row: { key: string; value: string };
+    lease: HeldLease;
+    signal: AbortSignal;
+    isPlace(): Promise<boolean>;
+  },
 ): Promise<void> {
   const ended = AbortSignal.any([signal, lease.lost]);
   const retry = createRetryDelay();
@@ -80,6 +117,7 @@ async function keepRow(
   while (!ended.aborted) {
     let waitMs = memberLeaseMs;
     try {
+      if (!(await isPlace())) return await lease.release();
       const { row: found } = await store.get(row.key);
       if (ended.aborted) return;
       // Two processes have one id: a data folder, or a whole machine, was copied. Neither can be relied on.

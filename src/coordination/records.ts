@@ -79,6 +79,7 @@ export const memberRecord = defineJsonRecord<Member>((fields) => ({
   zone: textOf(fields, 'zone'),
   version: textOf(fields, 'version'),
   disks: listOf(fields, 'disks').map(diskOf),
+  ...(fields.clusterId !== undefined && { clusterId: textOf(fields, 'clusterId') }),
   ...(fields.instance !== undefined && { instance: textOf(fields, 'instance') }),
   ...(fields.unserved !== undefined && { unserved: listOf(fields, 'unserved').map(unservedOf) }),
 }));

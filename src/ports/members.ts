@@ -1,6 +1,7 @@
 // The list of members: hints for connecting, placing and showing, never a basis for decisions (R11). Contract
 // (tests/contract/members.test.ts): a member that stops, or cannot reach the coordinator, disappears when its lease has
-// ended, and returns when it renews it. While the coordinator is away the last list stays.
+// ended, and returns when it renews it. While the coordinator is away the last list stays. One with a `clusterId` is not
+// put into a coordinator that has another cluster.
 
 import type { DiskId } from './placement.ts';
 import type { NodeId } from './replication.ts';
@@ -27,6 +28,8 @@ export interface UnservedDisk {
 export interface Member {
   nodeId: NodeId;
   role: MemberRole;
+  /** Of the cluster that it belongs to. Absent: a program announces it that does not say so. */
+  clusterId?: string;
   /** Where other nodes reach it: `host:port`. */
   address: string;
   zone: string;
