@@ -1,7 +1,7 @@
 // The placer's requests by the operator's commands. Which node gets which shard is tested in plan-shards.test.ts.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordination/coordinator-world.ts';
-import { eventLog } from '../../tests/support/coordination/coordinators.ts';
+import { eventLog, type LoggedEvents } from '../../tests/support/coordination/coordinators.ts';
 import type { ClusterState } from '../ports/cluster-identity.ts';
 import type { Coordination, NodeLeave } from '../ports/coordination.ts';
 import { createShardPlacer, type ShardsSeen } from './place-shards.ts';
@@ -16,6 +16,7 @@ let seen: ShardsSeen | undefined;
 let leavingVoters: ShardsSeen['leavingVoters'] | undefined;
 let cluster: ClusterState = 'as-made';
 let promised = new Map<number, number>();
+let logged: LoggedEvents = [];
 
 beforeEach(() => start(['a', 'b', 'c']));
 afterEach(() => world.ending.abort());
@@ -24,13 +25,14 @@ async function start(nodes: string[]): Promise<void> {
   world = startCoordinatorWorld();
   cluster = 'as-made';
   promised = new Map();
+  logged = [];
   coordination = world.connect('placer');
   there = nodes;
   const placer = createShardPlacer({
     shardCount: SHARDS,
     replicaCount: 3,
     clock: world.clock,
-    log: eventLog(),
+    log: eventLog(logged),
     ...coordination,
     cluster: async () => cluster,
     promised: () => promised,
@@ -184,4 +186,15 @@ test('shards have no voters while there are no nodes', async () => {
     unsettled: { nodeless: SHARDS, fewVoters: 0, changing: 0 },
     lackingNodeCount: 2,
   });
+});
+
+test('shards that may not begin, because etcd has lost records, are named once', async () => {
+  const isLogged = () => logged.filter(([, event]) => event === 'shards-not-begun').length;
+  await pass(world.clock, 2 * LOOK_MS);
+  expect(isLogged()).toBe(0);
+  world.coordinator.remove('shard/2');
+  cluster = 'rebuilt';
+  await pass(world.clock, 3 * LOOK_MS);
+  expect(await coordination.registry.read(2)).toBeUndefined();
+  expect(isLogged()).toBe(1);
 });

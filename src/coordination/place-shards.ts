@@ -61,20 +61,31 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
     last = found;
     return found;
   };
+  let notBegun: readonly number[] = [];
+  const onNotBegun = (shards: readonly number[]) => {
+    if (shards.length > 0 && !isDeepStrictEqual(shards, notBegun))
+      deps.log.error({ shards }, 'shards-not-begun');
+    notBegun = shards;
+  };
   const job: HeldJob = {
     name: 'place-shards',
     failedEvent: 'shards-not-placed',
     retryMs: LOOK_EVERY_MS,
     onWaiting: () => deps.onLook?.(undefined),
     begin: () => async () => {
-      await place({ ...deps, cluster });
+      await place({ ...deps, cluster, onNotBegun });
       return LOOK_EVERY_MS;
     },
   };
   return { run: (signal) => holdJob(deps, job, signal) };
 }
 
-async function place(deps: ShardPlacerDeps): Promise<void> {
+interface Placing extends ShardPlacerDeps {
+  /** Those without a record that may not begin as new, because etcd has lost records. */
+  onNotBegun(shards: readonly number[]): void;
+}
+
+async function place(deps: Placing): Promise<void> {
   const { registry, replicaCount, shardCount } = deps;
   const nodes = nodesOf(deps.members());
   const promised = deps.promised();
@@ -104,6 +115,7 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
   for (const [shard, wanted] of wishes.entries())
     if (mayBegin || registered[shard] !== undefined)
       await wish(deps, shard, registered[shard], withZones(wanted, zones));
+  deps.onNotBegun(mayBegin ? [] : [...registered.keys()].filter((shard) => registered[shard] === undefined));
 }
 
 /** Of metadata nodes: those that are away have the zone that they were last in. */
