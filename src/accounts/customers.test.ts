@@ -86,7 +86,7 @@ describe('a trial', () => {
   });
 });
 
-test('what an operator has suspended no partner restores; what a partner has, either does', async () => {
+test('what an operator has suspended no partner restores or deletes; what a partner has, either does', async () => {
   const { id, accountId } = await create();
   const restore = (caller: ApiCaller) => change(id, { active: true, trialToPaid: true }, caller);
   const denied = { code: 'AccessDenied', message: expect.stringContaining('operator') };
@@ -96,6 +96,7 @@ test('what an operator has suspended no partner restores; what a partner has, ei
   // Its own suspension does not make the operator's its own.
   await change(id, { active: false });
   await expect(restore(partner)).rejects.toMatchObject(denied);
+  await expect(parts.tenancy.deleteCustomer(partner, id)).rejects.toMatchObject(denied);
   expect((await change(id, { ftpEnabled: true })).state).toBe('suspended');
   expect((await restore(OPERATOR)).state).toBe('paid');
   // As `account set` does it, to the account itself.

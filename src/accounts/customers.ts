@@ -355,7 +355,8 @@ export function createCustomers(deps: CustomersDeps): Customers {
     async deleteCustomer(caller, id) {
       requireAct(caller, 'delete');
       await directory.refresh();
-      const { accountId } = await tree.requireCustomer(caller, id);
+      const { accountId, isHeld } = await tree.requireCustomer(caller, id);
+      if (isHeld) requireOperator(caller);
       await accounts.remove(accountId, { withBuckets: true });
     },
     async visibleCustomers(caller, filter: VisibleFilter) {
@@ -381,7 +382,7 @@ function withHold(
 
 function requireOperator({ level }: ApiCaller): void {
   if (level === 'admin') return;
-  const message = 'The operator has suspended this sub-account, and restores it.';
+  const message = 'The operator has suspended this sub-account, and restores or deletes it.';
   throw new AppError('AccessDenied', { message });
 }
 

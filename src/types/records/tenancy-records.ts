@@ -76,7 +76,7 @@ export interface CustomerRecord extends Numbered {
   ssoEnabled: boolean;
   /** Its uploads are refused. */
   isUnpaid: boolean;
-  /** An operator has suspended it: no partner restores it. Absent in records of earlier releases, too. */
+  /** An operator has suspended it: no partner restores or deletes it. Absent in records of earlier releases, too. */
   isHeld?: true;
   /** In order, from its creation on: days of trial are free. */
   history: { state: CustomerState; fromMs: number }[];
