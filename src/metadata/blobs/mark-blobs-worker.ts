@@ -4,7 +4,7 @@ import type { EndedLink } from '../../ports/metadata/blobs.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createLateItems } from '../workers/late-items.ts';
-import { createQueueWalks, createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { createQueueWalks, createShardWorker, doneValue, SHARDS_AT_ONCE } from '../workers/shard-worker.ts';
 
 const BATCH = 250;
 const IDLE_MS = 1000;
@@ -17,6 +17,7 @@ export function createDeletionMarker(deps: { metadata: MetadataPort; shards(): r
     name: 'mark-blobs',
     shards,
     idleMs: IDLE_MS,
+    atOnce: SHARDS_AT_ONCE,
     async unit(shard) {
       const query = { ...walks.from(shard), limit: BATCH };
       const { ended } = doneValue(await metadata.query({ shard }, 'list-ended-links', query));

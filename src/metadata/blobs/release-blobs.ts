@@ -8,7 +8,7 @@ import type { Worker } from '../../ports/worker.ts';
 import type { BlobId } from '../../types/names.ts';
 import type { BlobRecord } from '../../types/records/rows.ts';
 import { chunkCount } from '../../types/version.ts';
-import { createQueueWalks, createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { createQueueWalks, createShardWorker, doneValue, SHARDS_AT_ONCE } from '../workers/shard-worker.ts';
 
 const BLOB_BATCH = 100;
 const CHUNK_BATCH = 1000;
@@ -41,6 +41,7 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
     name: 'release-blobs',
     shards,
     idleMs: IDLE_MS,
+    atOnce: SHARDS_AT_ONCE,
     async unit(shard, signal) {
       const query = { ...walks.from(shard), olderThanMs: readingGraceMs, limit: BLOB_BATCH };
       const { blobs, next } = doneValue(await metadata.query({ shard }, 'list-condemned', query));

@@ -3,7 +3,7 @@ import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createLateItems } from '../workers/late-items.ts';
-import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { createQueueCursors, createShardWorker, doneValue, SHARDS_AT_ONCE } from '../workers/shard-worker.ts';
 import type { UploadName } from './uploads.ts';
 
 const BATCH = 100;
@@ -25,6 +25,7 @@ export function createUploadExpiry(deps: {
     name: 'expire-uploads',
     shards,
     idleMs: IDLE_MS,
+    atOnce: SHARDS_AT_ONCE,
     async unit(shard) {
       // Those of deleted buckets go all the same: it is not their age that ends them.
       const olderThanMs = timeJumps.mayRemoveByAge(shard) ? uploadKeptMs : NO_AGE_MS;

@@ -1,7 +1,7 @@
 // Ends the parts of uploads that were aborted or have expired: some of each at a time, so that none waits for a large one.
 import type { MetadataPort, ResultOf } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createQueueWalks, createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { createQueueWalks, createShardWorker, doneValue, SHARDS_AT_ONCE } from '../workers/shard-worker.ts';
 
 const BATCH = 20;
 const IDLE_MS = 1000;
@@ -15,6 +15,7 @@ export function createPartRelease(deps: { metadata: MetadataPort; shards(): read
     name: 'release-parts',
     shards,
     idleMs: IDLE_MS,
+    atOnce: SHARDS_AT_ONCE,
     async unit(shard, signal) {
       const query = { ...walks.from(shard), limit: BATCH };
       const { ended } = doneValue(await metadata.query({ shard }, 'list-ended-uploads', query));

@@ -7,7 +7,7 @@ import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { finishLeft } from './late-items.ts';
-import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+import { createQueueCursors, createShardWorker, doneValue, SHARDS_AT_ONCE } from './shard-worker.ts';
 
 const BATCH = 250;
 const MINUTE_MS = 60_000;
@@ -38,6 +38,7 @@ function createForgetter<Item>(
     name,
     shards,
     idleMs,
+    atOnce: SHARDS_AT_ONCE,
     async unit(shard) {
       if (!timeJumps.mayRemoveByAge(shard)) return false;
       const items = await list(shard, { ...cursors.from(shard), limit: BATCH });
@@ -101,6 +102,7 @@ export function createJobForgetter({ metadata, shards, timeJumps }: ForgetterDep
     name: 'forget-jobs',
     shards,
     idleMs: MINUTE_MS,
+    atOnce: SHARDS_AT_ONCE,
     async unit(shard) {
       if (!timeJumps.mayRemoveByAge(shard)) return false;
       const limit = JOBS_BATCH;

@@ -58,6 +58,30 @@ test('each shard begins a round in its turn', async () => {
   expect(firsts).toEqual([4, 5, 6, 4]);
 });
 
+test('a shard that is slow delays no others, and few are visited at once', async () => {
+  const gate = Promise.withResolvers<void>();
+  const done: number[] = [];
+  let inUnits = 0;
+  let mostInUnits = 0;
+  const worker = createShardWorker({
+    name: 'some-job',
+    shards: () => [0, 1, 2, 3, 4, 5],
+    idleMs: 1000,
+    atOnce: 2,
+    async unit(shard) {
+      mostInUnits = Math.max(mostInUnits, ++inUnits);
+      await (shard === 0 ? gate.promise : Promise.resolve());
+      inUnits--;
+      done.push(shard);
+      if (shard === 5) gate.resolve();
+      return false;
+    },
+  });
+  expect(await worker.work(signal)).toEqual({ state: 'idle', idleMs: 1000 });
+  expect(done).toEqual([1, 2, 3, 4, 5, 0]);
+  expect(mostInUnits).toBe(2);
+});
+
 test('a waiting round counts its wait, so that no shard rests for longer than a minute', async () => {
   let count = 0;
   const unit = async (shard: number) => {

@@ -8,14 +8,19 @@ import { AppError } from '../../types/errors.ts';
 /** One unit of work in one shard. True: there may be more now. Throws when a reply is not to be had; tried again later. */
 export type ShardUnit = (shard: number, signal: AbortSignal) => Promise<boolean>;
 
+/** For units that take little memory and share nothing: one shard that is slow delays few others. */
+export const SHARDS_AT_ONCE = 4;
+
 export function createShardWorker(options: {
   name: string;
   /** Those whose open primary is here. */
   shards(): readonly number[];
   idleMs: number;
+  /** Shards that are visited at once; default: one after the other. */
+  atOnce?: number;
   unit: ShardUnit;
 }): Worker {
-  const { name, shards, idleMs, unit } = options;
+  const { name, shards, idleMs, atOnce = 1, unit } = options;
   const rests = new FailedShards();
   let lastFirst: number | undefined;
   return {
@@ -29,18 +34,22 @@ export function createShardWorker(options: {
       // less in that round, and these must not be the same shards each time.
       const first = lastFirst === undefined ? 0 : (others.indexOf(lastFirst) + 1) % others.length;
       lastFirst = others[first];
-      for (const shard of [...others.slice(first), ...others.slice(0, first)]) {
-        if (signal.aborted) break;
-        try {
-          if (await unit(shard, signal)) hasMore = true;
-          doneCount++;
-          rests.worked(shard);
-        } catch (error) {
-          // The others have work, too: one shard that cannot go on must not leave theirs undone, nor slow it down.
-          failures.push(error);
-          rests.failed(shard);
+      const rest = [...others.slice(first), ...others.slice(0, first)].values();
+      const visit = async () => {
+        for (const shard of rest) {
+          if (signal.aborted) break;
+          try {
+            if (await unit(shard, signal)) hasMore = true;
+            doneCount++;
+            rests.worked(shard);
+          } catch (error) {
+            // The others have work, too: one shard that cannot go on must not leave theirs undone, nor slow it down.
+            failures.push(error);
+            rests.failed(shard);
+          }
         }
-      }
+      };
+      await Promise.all(Array.from({ length: atOnce }, visit));
       if (failures.length > 0 && doneCount === 0) throw failures[0];
       rests.roundEnded(hasMore ? BUSY_ROUND_MS : idleMs);
       const failed = failures.length > 0 && { failures };
