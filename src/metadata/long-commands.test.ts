@@ -286,6 +286,19 @@ test("a command on many rows takes turns of its bucket's owner, and one on few r
   expect(new Set(taken)).toEqual(new Set([OWNER]));
 });
 
+test('many commands on some rows each take turns together as one on many rows does', async () => {
+  const { world, taken } = await openCounted();
+  const ask = () => world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(100));
+  const count = 40;
+  await Promise.all(Array.from({ length: count }, ask));
+  expect(taken.length).toBeGreaterThan(count / 2);
+  expect(new Set(taken)).toEqual(new Set([OWNER]));
+  taken.length = 0;
+  await nextTurn();
+  await ask();
+  expect(taken).toEqual([]);
+});
+
 test("a step of a prefix's MOVE takes turns of its bucket's owner, however few keys it has, and so does the look for its keys", async () => {
   const { world, taken } = await openCounted();
   for (const count of [1, 40]) {

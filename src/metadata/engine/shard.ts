@@ -40,6 +40,7 @@ import {
   outcomeRows,
 } from './request-outcomes.ts';
 import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.ts';
+import { fitsIntoTurn } from './turn-weight.ts';
 
 /** Rounds of `more` that a command may ask for: beyond it, it does not end. */
 const READ_ROUNDS_MAX = 1000;
@@ -388,7 +389,7 @@ export class Shard {
         if (await this.#waitForTurn(call, view)) return;
         reads = spec.more?.(command, view);
       }
-      if (await this.#waitForTurn(call, view)) return;
+      if (await this.#waitForTurn(call, view, { isLast: true })) return;
       await this.#decide(call, view, await this.#prepare(call, view));
     } finally {
       this.#locks.release(locks);
@@ -424,9 +425,12 @@ export class Shard {
    * the turn of its bucket's owner, so that between two of them all others go on. What it has read stays as it is by its
    * locks. True when it has ended while it waited: its caller has given up, or the shard has failed.
    */
-  #waitForTurn(call: Call, view: CommandView): Promise<boolean> | false {
+  #waitForTurn(call: Call, view: CommandView, { isLast = false } = {}): Promise<boolean> | false {
     const { turns } = this.#parts;
-    if (turns === undefined || !isLong(call, view.weight)) return false;
+    if (turns === undefined) return false;
+    const { weight } = view;
+    // Before it is decided, one of many shorter ones, too.
+    if (!isLong(call, weight) && !(isLast && !fitsIntoTurn(weight, LONG_COMMAND_ROWS))) return false;
     const turn = turns.take({ owner: this.#ownerOf(call, view), work: 'commands' });
     return turn.then(() => this.#isOver(call));
   }
