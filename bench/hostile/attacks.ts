@@ -173,6 +173,15 @@ export const ATTACKS: readonly Attack[] = [
       }),
   },
   {
+    name: 'uploads in HTTP chunks of one byte with extensions of 4 KB, 64 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.hold(64, {
+        opening: signed(account, 'PUT', `/${BUCKET}/x`, { 'Transfer-Encoding': 'chunked' }),
+        flood: { bytes: Buffer.from(`1;${'a'.repeat(4084)}\r\nx\r\n`.repeat(16)), times: 100_000 },
+      }),
+  },
+  {
     name: 'uploads of 16 MiB at full speed without a signature, 200 at a time',
     by: 'anybody',
     begin: ({ crowd, account }) => crowd.hold(200, floodOf(account, bare)),
@@ -369,6 +378,19 @@ export const ATTACKS: readonly Attack[] = [
           'x-amz-checksum-algorithm': 'SHA256',
         }),
       ),
+  },
+  {
+    name: 'appends of 16 KB to 16 keys, 256 at a time',
+    by: 'account',
+    begin: async ({ crowd, account }) => {
+      const bytes = Buffer.alloc(16_000, 7);
+      for (let key = 0; key < 16; key++) {
+        const path = `/${BUCKET}/appended-${key}`;
+        await must(send(account, { method: 'PUT', path, body: Buffer.from('x') }));
+        const head = signed(account, 'PUT', `${path}?append`, { 'Content-Length': String(bytes.length) });
+        await crowd.loop(16, Buffer.concat([head, bytes]));
+      }
+    },
   },
   {
     name: 'prefix MOVEs of 1,000 keys to names that are too long, 64 at a time',
