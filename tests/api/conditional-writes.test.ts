@@ -192,6 +192,7 @@ describe('s3-behaviour 27: writes with If-Match and If-None-Match', () => {
 
 describe('conditions on the source of a copy', () => {
   const EARLY = 'Sun, 06 Nov 1994 08:49:37 GMT';
+  const TOMORROW = new Date(Date.now() + 86_400_000).toUTCString();
   let etag: string;
   beforeAll(async () => {
     etag = `"${await api.put(bucket, 'source', 'source')}"`;
@@ -204,6 +205,7 @@ describe('conditions on the source of a copy', () => {
     ['If-None-Match', () => ({ 'if-none-match': etag }), 'If-None-Match'],
     ['If-Modified-Since holds', () => ({ 'if-modified-since': EARLY }), undefined],
     ['If-Modified-Since', () => ({ 'if-modified-since': new Date().toUTCString() }), 'If-Modified-Since'],
+    ['If-Modified-Since: tomorrow is ignored', () => ({ 'if-modified-since': TOMORROW }), undefined],
     ['If-Unmodified-Since', () => ({ 'if-unmodified-since': EARLY }), 'If-Unmodified-Since'],
     ['If-Match outranks it', () => ({ 'if-match': etag, 'if-unmodified-since': EARLY }), undefined],
     [

@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { GetObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
 import { completeNumbered, completeUpload } from '../support/servers/multipart.ts';
+import { sendBare } from '../support/servers/raw-s3.ts';
 import { expectError, expectStatus, useApi } from '../support/servers/s3-api.ts';
+import { presign } from '../support/servers/s3-client.ts';
 
 const MiB = 1024 * 1024;
 const UNKNOWN_VERSION = 'A'.repeat(32);
@@ -195,10 +197,27 @@ test('s3-behaviour 30: checksums only on request', async () => {
 });
 
 test.each(['bytes=-8', 'bytes=-1'])('Range of an empty object: %s is all of it', async (range) => {
-  const answer = await get('empty', { range });
-  expectStatus(answer, 200);
-  expect(answer.headers).toMatchObject({ 'content-length': '0' });
-  expect(answer.headers['content-range']).toBeUndefined();
+  const source = { 'x-amz-copy-source': `${bucket}/empty` };
+  expectStatus(await api.send({ method: 'PUT', path: `/${bucket}/empty-copy`, headers: source }), 200);
+  await completeUpload(api, { bucket, key: 'empty-parts', parts: [Buffer.alloc(0)] });
+  const headers = { host: new URL(api.server.endpoint).host };
+  for (const method of ['GET', 'HEAD']) {
+    for (const key of ['empty', 'empty-copy', 'empty-parts']) {
+      const path = `/${bucket}/${key}`;
+      const signing = { credentials: api.server, nowMs: Date.now(), expiresSeconds: 60 };
+      const link = presign({ method, uri: path, headers, ...signing });
+      for (const answer of [
+        await api.send({ method, path, headers: { range } }),
+        await sendBare(api.server, { method, path: link, headers: { ...headers, range } }),
+      ]) {
+        expectStatus(answer, 200);
+        expect(answer.headers).toMatchObject({ 'content-length': '0' });
+        expect(answer.headers['content-range']).toBeUndefined();
+      }
+      const refused = await api.send({ method, path, headers: { range: 'bytes=0-' } });
+      expectStatus(refused, 416);
+    }
+  }
 });
 
 test('parts that were uploaded as 3 and 77 are read by these numbers', async () => {

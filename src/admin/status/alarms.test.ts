@@ -330,6 +330,16 @@ test('with nobody to take its place that is an alarm', () => {
   ]);
 });
 
+test('a gateway that has ended without being stopped is an alarm that says what to do', () => {
+  const nodeId = 'ab'.repeat(16);
+  const missing = { nodeId, instance: 'host 127.0.0.1:9001' } as Member;
+  expect(alarmsOf({ missingGateways: [missing] })).toEqual([
+    expect.stringMatching(
+      /^gateway abab\S* \(host 127\.0\.0\.1:9001\) does not run, and was not stopped: start it again, or `holdfast cluster remove abab\S*` it$/,
+    ),
+  ]);
+});
+
 test('that a removed node does not answer is no news', () => {
   const replicas = new Map(['a', 'b'].map((nodeId) => [nodeId, []]));
   const alarms = (gone: string[]) =>

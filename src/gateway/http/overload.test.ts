@@ -227,7 +227,15 @@ function ofKey({ accessKey }: Access): string {
   return `POST / HTTP/1.1\r\n${form}X-Amz-Date: ${time}\r\nAuthorization: AWS4-HMAC-SHA256 Credential=${credential}, ${signature}\r\n`;
 }
 
-test('too many busy connections: the first answer closes, S3 is refused, health answers', async () => {
+function operatorHead(credentials: Access): string {
+  const asked = { method: 'GET', path: '/holdfast-admin/v1/accounts', body: '' };
+  const { host } = new URL(credentials.endpoint);
+  const signed = signRequest({ ...asked, host, credentials, nowMs: Date.now() });
+  const lines = Object.entries(signed).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `GET ${asked.path} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+test('too many busy connections: the first answer closes, S3 is refused, health and operators are answered', async () => {
   // One of them is kept by the client that made the bucket, and makes room.
   const { root, shed } = await open({ connectionsMax: 5 });
   const busy: RawSocket[] = [];
@@ -246,11 +254,15 @@ test('too many busy connections: the first answer closes, S3 is refused, health 
   const more = await openSocket(root, { localAddress: '127.0.0.3' });
   more.write(bare('/health/live'));
   expect((await more.answer())?.status).toBe(200);
+  // Beyond all places an operator is served, at the address of those that took them, too.
+  const operator = await openSocket(root);
+  operator.write(operatorHead(root));
+  expect((await operator.answer())?.status).toBe(200);
   for (const socket of busy) {
     socket.write('lf');
     expect((await socket.answer())?.status).toBe(200);
   }
-  for (const socket of [...busy, probe, more]) socket.destroy();
+  for (const socket of [...busy, probe, more, operator]) socket.destroy();
 });
 
 test('idle connections and incomplete heads of one address are closed first, and keep nobody out', async () => {

@@ -1,6 +1,7 @@
 // Sends the connections of a fuzz of framing and judges, by the answers and the server's log, what was executed: exactly
 // what was meant as requests, in order, each answered to who sent it, and never a part of a body.
 import { expect, vi } from 'vitest';
+import { longestTurnMs, TURN_MS_MAX } from '../run/loop-watch.ts';
 import type { Access } from '../servers/raw-s3.ts';
 import { headOf, openSocket, type RawSocket, type SocketAnswer } from '../servers/raw-socket.ts';
 import type { LogLine, TestServer } from '../servers/start-server.ts';
@@ -78,15 +79,23 @@ async function sendOne(access: Access, bytes: string): Promise<SocketAnswer | un
 
 /** Connections judged together. */
 const ROUND = 500;
+/** A turn may be long by chance; what a connection does to the loop it does again. */
+const TRIES = 3;
 
 /** Sends so many connections of a seed and judges them, and that what was there beside them is untouched. */
 export async function fuzzSeed(target: FuzzTarget, seed: string, connectionCount: number): Promise<void> {
   await prepareFuzz(target);
   for (let from = 0; from < connectionCount; from += ROUND) {
     const to = Math.min(from + ROUND, connectionCount);
-    const { executed, answered } = await fuzzConnections(target, { seed, from, to });
-    // A fuzz that is refused at the door shows nothing.
-    expect(Math.min(executed, answered)).toBeGreaterThan((to - from) / 2);
+    let turnMs = Number.POSITIVE_INFINITY;
+    for (let tries = 0; tries < TRIES && turnMs > TURN_MS_MAX; tries++) {
+      const done = await fuzzConnections(target, { seed, from, to });
+      // A fuzz that is refused at the door shows nothing.
+      expect(Math.min(done.executed, done.answered)).toBeGreaterThan((to - from) / 2);
+      turnMs = Math.min(turnMs, done.turnMs);
+    }
+    const held = `the longest turn of the event loop, in ms: seed ${seed}, connections ${from} to ${to}`;
+    expect(turnMs, held).toBeLessThanOrEqual(TURN_MS_MAX);
   }
   await expectUntouched(target);
 }
@@ -95,7 +104,7 @@ export async function fuzzSeed(target: FuzzTarget, seed: string, connectionCount
 async function fuzzConnections(
   target: FuzzTarget,
   { seed, from, to }: { seed: string; from: number; to: number },
-): Promise<{ executed: number; answered: number }> {
+): Promise<{ executed: number; answered: number; turnMs: number }> {
   const { server, access, host, isProxied } = target;
   const firstLine = server.logs().length;
   const done: { index: number; plan: FuzzConnection; answered: Answered }[] = [];
@@ -107,7 +116,7 @@ async function fuzzConnections(
       done.push({ index, plan, answered: await converse(access, plan) });
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const turnMs = await longestTurnMs(() => Promise.all(Array.from({ length: AT_ONCE }, work)));
   await vi.waitFor(async () => expect(await target.inFlight()).toBe(0), { timeout: 60_000, interval: 50 });
   const lines = server.logs().slice(firstLine);
   expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
@@ -121,6 +130,7 @@ async function fuzzConnections(
   return {
     executed: lines.filter(({ event }) => event === 'request').length,
     answered: done.reduce((sum, { answered }) => sum + answered.answers.length, 0),
+    turnMs,
   };
 }
 
