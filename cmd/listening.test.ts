@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest';
+import { X509Certificate } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../src/config/load.ts';
-import { guessesNames } from './listening.ts';
+import { guessesNames, openListenerTls } from './listening.ts';
 
 const SELF_SIGNED = { tls: { mode: 'self-signed' } };
 
@@ -14,4 +18,20 @@ test.each([
 ])('a self-signed certificate may lack the name that clients use: %s', (_, settings, isGuessed) => {
   const file = { name: 'holdfast.json', text: JSON.stringify(settings) };
   expect(guessesNames(loadConfig({ file }))).toBe(isGuessed);
+});
+
+// pgBackRest compares its endpoint with the common name, and never with the addresses of a certificate.
+test.each([
+  ['the listening address', { listen: '192.0.2.1:9000', ...SELF_SIGNED }, '192.0.2.1'],
+  [
+    'at every address the first name',
+    { listen: '0.0.0.0:9000', tls: { mode: 'self-signed', names: ['s3.test'] } },
+    's3.test',
+  ],
+])('the common name of a self-signed certificate: %s', async (_, settings, name) => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-listening-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = { name: 'holdfast.json', text: JSON.stringify(settings) };
+  const tls = await openListenerTls(loadConfig({ file }), folder);
+  expect(new X509Certificate(tls?.current().cert ?? '').subject).toBe(`CN=${name}`);
 });
