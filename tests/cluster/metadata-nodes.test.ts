@@ -14,7 +14,7 @@ import { seededBytes } from '../support/clients/tree.ts';
 import { busiestNode } from '../support/cluster/endure.ts';
 import { freePort } from '../support/cluster/free-ports.ts';
 import { sendAgain } from '../support/cluster/send-again.ts';
-import { startCluster, type TestCluster } from '../support/cluster/start-cluster.ts';
+import { ETCD, startCluster, type TestCluster } from '../support/cluster/start-cluster.ts';
 import { commandsOf } from '../support/run/runbook.ts';
 import { createSeededRandom } from '../support/run/simulated.ts';
 import { endGracefully, ranToEnd } from '../support/servers/process-ends.ts';
@@ -29,6 +29,8 @@ const COUNTED = 'counted';
 /** Until an answer comes that says what became of it, or until all is counted. */
 const ANSWERED_WITHIN = { timeout: 120_000, interval: 500 };
 const WITHIN = { timeout: 180_000, interval: 800 };
+/** A shard that cannot answer is given up after 10 s; the machine may be busy. */
+const LIST_WITHIN_MS = 15_000;
 /** In the metadata, and in chunks. */
 const BODIES = [seededBytes('small', 1000), seededBytes('large', 300_000)];
 
@@ -143,6 +145,34 @@ test('a quota: 64 writers, and a metadata node killed among them', { timeout: 30
     for (const [, size] of answer.body.toString().matchAll(/<Size>(\d+)<\/Size>/g)) listed += Number(size);
   }
   expect(listed).toBe(HARD_BYTES);
+});
+
+test('etcd and a primary killed together: each LIST ends within its bound, by its page or by 503', {
+  timeout: 300_000,
+}, async () => {
+  const account = await createAccount(operator(0));
+  const as = (index: number) => ({ ...account, endpoint: gateway(index).endpoint });
+  const paths = Array.from({ length: BUCKETS }, (_, index) => `/listed-${index}`);
+  for (const path of paths) expect((await send(as(0), { method: 'PUT', path })).status).toBe(200);
+  const list = async (path: string, index: number) => {
+    const beganMs = performance.now();
+    const { status } = await send(as(index), { method: 'GET', path }).catch(() => ({ status: 0 }));
+    return { status, ms: performance.now() - beganMs };
+  };
+  const listAll = () => Promise.all([...paths, ...paths].map((path, index) => list(path, Math.floor(index / BUCKETS))));
+
+  const victim = await busiestNode(cluster);
+  await Promise.all([cluster.kill(ETCD), cluster.kill(victim)]);
+  const answers = [...(await listAll()), ...(await listAll())];
+  for (const { status } of answers) expect([200, 503]).toContain(status);
+  // Nobody takes the place of a primary while etcd is away.
+  expect(answers.map(({ status }) => status)).toContain(503);
+  expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(LIST_WITHIN_MS);
+
+  await cluster.run(ETCD);
+  await cluster.run(victim);
+  await cluster.untilHealthy();
+  expect(new Set((await listAll()).map(({ status }) => status))).toEqual(new Set([200]));
 });
 
 test('what requests count for: nothing counts twice, and a crash loses at most what was not written down', {
