@@ -159,7 +159,8 @@ test('etcd and a primary killed together: each LIST ends within its bound, by it
     const { status } = await send(as(index), { method: 'GET', path }).catch(() => ({ status: 0 }));
     return { status, ms: performance.now() - beganMs };
   };
-  const listAll = () => Promise.all([...paths, ...paths].map((path, index) => list(path, Math.floor(index / BUCKETS))));
+  const listAll = () =>
+    Promise.all([...paths, ...paths].map((path, index) => list(path, Math.floor(index / BUCKETS))));
 
   const victim = await busiestNode(cluster);
   await Promise.all([cluster.kill(ETCD), cluster.kill(victim)]);
