@@ -57,6 +57,8 @@ export interface IdentityStore {
   count(kind: CountedKind, by: { add: 1; max: number } | { add: -1 }): Promise<void>;
   changeKey(change: KeyOfUserChange): void;
   changeAlias(alias: NonNullable<Change['alias']>): void;
+  /** Records of the tree, in the same commit: where one has another revision by then, the action is run again. */
+  replaceRecords(records: NonNullable<Change['records']>): void;
 }
 
 export interface IdentityStoreDependencies {
@@ -96,6 +98,7 @@ class Run implements IdentityStore {
   readonly #written = new Set<string>();
   readonly #keys: KeyOfUserChange[] = [];
   #alias: Change['alias'];
+  #records: Change['records'];
   #isSeen = false;
   /** Of the first look. */
   #revision: number | undefined;
@@ -198,9 +201,14 @@ class Run implements IdentityStore {
     this.#alias = alias;
   }
 
-  /** False: others were faster. Throws EntityAlreadyExists for an alias of another account. */
+  replaceRecords(records: NonNullable<Change['records']>): void {
+    this.#records = records;
+  }
+
+  /** False: others were faster. Throws EntityAlreadyExists for an alias, or a login, of another. */
   async commit(): Promise<boolean> {
-    if (this.#written.size === 0 && this.#keys.length === 0 && this.#alias === undefined) return true;
+    const hasRows = this.#written.size > 0 || this.#keys.length > 0;
+    if (!hasRows && this.#alias === undefined && this.#records === undefined) return true;
     if (this.#isTorn) return false;
     const outcome = requireDone(
       await this.#deps.metadata.execute({ shard: SYSTEM_SHARD }, 'change-identities', {
@@ -210,6 +218,7 @@ class Run implements IdentityStore {
         isSeen: this.#isSeen,
         ...(this.#keys.length > 0 && { keys: this.#keys }),
         ...(this.#alias && { alias: this.#alias }),
+        ...(this.#records && { records: this.#records }),
       }),
     );
     switch (outcome.kind) {
@@ -220,6 +229,11 @@ class Run implements IdentityStore {
       case 'alias-taken':
         throw new AppError('EntityAlreadyExists', {
           message: `The account alias ${this.#alias?.after} already exists.`,
+        });
+      case 'login-taken':
+        throw new AppError('EntityAlreadyExists', {
+          message: 'A member with this username already exists.',
+          fields: { username: 'is taken' },
         });
       // `key-taken`: the next run makes another one up.
       default:

@@ -5,10 +5,9 @@ import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import { identityKeys, type UserRecord } from '../types/records/identity-records.ts';
 import type { CustomerRecord, MemberRecord } from '../types/records/tenancy-records.ts';
-import { MEMBER_ROLES } from '../types/tenancy.ts';
 import { checkAccountFields, checkPrintable, normaliseEmail, refuse } from './account-rules.ts';
 import { type IdentityStore, withIdentities } from './identity-store.ts';
-import { isInactiveMember, MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
+import { MEMBER_PATH, MEMBER_POLICY, memberPolicy, readRole } from './member-roles.ts';
 import { mintIdentityId } from './mint-keys.ts';
 import type { SecretHasher } from './partner-logins.ts';
 import { noteUse, takeFromUser } from './policy-uses.ts';
@@ -59,26 +58,18 @@ export function createMembers(deps: {
     return [other as MemberRecord];
   }
 
-  /** `beside`: of rootBeside. Throws ConcurrentModification. */
-  async function writeMember(
-    accountId: AccountId,
-    member: MemberRecord,
-    { record, beside }: { record: MemberRecord; beside: readonly MemberRecord[] },
-  ) {
-    const { role, status } = record;
-    const after = { role, status };
-    const loses = isLess(after, member);
-    // What a crash leaves between the two is a member with fewer rights than its record says, never more.
-    if (loses) await setPolicy(accountId, member, after);
-    const asTheyWere = beside.map((other) => ({ record: other, ifRevision: other.revision }));
-    try {
-      const replace = [{ record, ifRevision: member.revision }, ...asTheyWere];
-      const records = await tree.write({ replace });
-      return records[0] as MemberRecord;
-    } catch (error) {
-      if (loses) await setPolicy(accountId, member, undefined).catch(() => undefined);
-      throw error;
-    }
+  /** What replaces what. Throws ValidationError. */
+  async function changed(member: MemberRecord, changes: MemberChanges) {
+    const role = changes.role === undefined ? member.role : readRole(changes.role);
+    const isOn = changes.reinstate === true ? true : changes.active;
+    const status = isOn === undefined ? member.status : isOn ? 'active' : 'deactivated';
+    const { username = member.username } = changes;
+    checkMember({ ...member, ...changes, username });
+    const beside = role === 'Root' && status === 'active' ? [] : await rootBeside(member);
+    const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
+    const names = { firstName: changes.firstName, lastName: changes.lastName };
+    const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
+    return { record, replace: [replaced(member, record), ...beside.map((other) => replaced(other, other))] };
   }
 
   function viewOf(member: MemberRecord, { accountId }: Pick<CustomerRecord, 'accountId'>): MemberView {
@@ -96,29 +87,6 @@ export function createMembers(deps: {
   async function mfaOf(accountId: AccountId, member: MemberRecord): Promise<boolean> {
     const user = await withIdentities(deps, accountId, (store) => userOf(store, member));
     return user !== undefined && user.mfaDevices.length > 0;
-  }
-
-  /** Of a member by its record: another change may have come behind the one that asks, and its policy stands already. */
-  async function presentRole(id: number): Promise<RoleNow | undefined> {
-    const [now] = await directory.read('member', [id]);
-    return now && { role: now.role, status: now.status };
-  }
-
-  /** To what the member may do behind its change, where that is less; undefined: as its record has it. */
-  function setPolicy(accountId: AccountId, member: MemberRecord, lowered: RoleNow | undefined) {
-    return withIdentities(deps, accountId, async (store) => {
-      const user = await userOf(store, member);
-      const now = lowered ?? (await presentRole(member.id));
-      if (user === undefined || now === undefined) return;
-      // Another change may have lowered it further, and its record is not there yet.
-      if (lowered !== undefined && !isLess(lowered, shownRole(user) ?? member)) return;
-      // What it has beside its role goes with it, but not before the record is written, which may be refused: till then it may do nothing.
-      const isOnlyBegun = lowered !== undefined && now.role !== member.role && hasExtras(user);
-      store.put(
-        identityKeys.user(user.name),
-        withRole(user, isOnlyBegun ? { ...now, status: 'deactivated' } : now),
-      );
-    });
   }
 
   /**
@@ -237,26 +205,22 @@ export function createMembers(deps: {
     async changeMember(caller, id, changes: MemberChanges) {
       requireAct(caller, 'change');
       await directory.refresh();
-      const { member, customer } = await tree.requireMember(caller, id);
-      const role = changes.role === undefined ? member.role : readRole(changes.role);
-      const isOn = changes.reinstate === true ? true : changes.active;
-      const status = isOn === undefined ? member.status : isOn ? 'active' : 'deactivated';
-      const { username = member.username } = changes;
-      checkMember({ ...member, ...changes, username });
-      const beside = role === 'Root' && status === 'active' ? [] : await rootBeside(member);
-      if (changes.password !== undefined) checkLoginPassword(changes.password);
+      const { member: found, customer } = await tree.requireMember(caller, id);
       const { accountId } = customer;
+      // Refused before its password is hashed, which takes a whole processor.
+      await changed(found, changes);
+      if (changes.password !== undefined) checkLoginPassword(changes.password);
       const passwordHash = changes.password && (await deps.hasher.hash(tenantOf(caller), changes.password));
-      const place = Object.fromEntries(PLACE_FIELDS.map((field) => [field, changes[field]]));
-      const names = { firstName: changes.firstName, lastName: changes.lastName };
-      const record: MemberRecord = { ...mergeTexts(member, { ...place, ...names }), username, role, status };
-      await writeMember(accountId, member, { record, beside });
-      await withIdentities(deps, accountId, async (store) => {
+      // Its record and what its user may do, in one commit: nothing that ends halfway leaves one without the other.
+      const record = await withIdentities(deps, accountId, async (store) => {
+        const { member } = await tree.requireMember(caller, id);
+        const { record: after, replace } = await changed(member, changes);
+        store.replaceRecords(replace);
         const user = await userOf(store, member);
-        const now = await presentRole(id);
-        if (user === undefined || now === undefined) return;
-        const changed: UserRecord = {
-          ...withRole(role === member.role ? user : await withoutExtras(store, user), now),
+        if (user === undefined) return after;
+        const own = after.role === member.role ? user : await withoutExtras(store, user);
+        store.put(identityKeys.user(user.name), {
+          ...withRole(own, after),
           ...(changes.mfa === false && { mfaDevices: [] }),
           ...(passwordHash && {
             loginProfile: {
@@ -266,25 +230,21 @@ export function createMembers(deps: {
               mustReset: false,
             },
           }),
-        };
-        store.put(identityKeys.user(user.name), changed);
+        });
         if (changes.mfa === false) await freeDevices(store, user);
+        return after;
       });
-      return { ...viewOf(record, customer), mfa: await mfaOf(accountId, member) };
+      return { ...viewOf(record, customer), mfa: await mfaOf(accountId, record) };
     },
     async deleteMember(caller, id) {
       requireAct(caller, 'delete');
       await directory.refresh();
-      const { member: found, customer } = await tree.requireMember(caller, id);
-      const { accountId } = customer;
-      const beside = await rootBeside(found);
-      // As long as it is a Root, another one may go because it is there.
-      const member =
-        beside.length > 0
-          ? await writeMember(accountId, found, { record: { ...found, status: 'deactivated' }, beside })
-          : found;
-      // The user first: what is left of it after a crash is a member that can do nothing, and the deletion is asked for again.
-      await withIdentities(deps, accountId, async (store) => {
+      const { customer } = await tree.requireMember(caller, id);
+      await withIdentities(deps, customer.accountId, async (store) => {
+        const { member } = await tree.requireMember(caller, id);
+        const beside = await rootBeside(member);
+        const record: MemberRecord = { ...member, status: 'deleted', deletedAtMs: clock.wallMs() };
+        store.replaceRecords([replaced(member, record), ...beside.map((other) => replaced(other, other))]);
         const user = await userOf(store, member);
         if (user === undefined) return;
         await withoutExtras(store, user);
@@ -297,26 +257,14 @@ export function createMembers(deps: {
         await freeDevices(store, user);
         for (const { accessKey } of user.accessKeys) store.changeKey({ kind: 'delete', accessKey });
       });
-      const record: MemberRecord = { ...member, status: 'deleted', deletedAtMs: clock.wallMs() };
-      await tree.write({ replace: [{ record, ifRevision: member.revision }] });
     },
   };
 }
 
 type RoleNow = Pick<MemberRecord, 'role' | 'status'>;
 
-/** Whether it may do less. Each role may do all that those behind it may. */
-function isLess(one: RoleNow, other: RoleNow): boolean {
-  const rank = ({ role, status }: RoleNow) => (status === 'active' ? MEMBER_ROLES.indexOf(role) : Infinity);
-  return rank(one) > rank(other);
-}
-
-/** What a member's user may do by its policy, which says so before the record; undefined: nobody's role. */
-function shownRole({ inlinePolicies }: UserRecord): RoleNow | undefined {
-  if (isInactiveMember(inlinePolicies)) return { role: 'Read Only', status: 'deactivated' };
-  const text = inlinePolicies.find(({ name }) => name === MEMBER_POLICY)?.text;
-  const role = MEMBER_ROLES.findLast((one) => memberPolicy(one, { isActive: true }) === text);
-  return role && { role, status: 'active' };
+function replaced(before: MemberRecord, record: MemberRecord) {
+  return { record, ifRevision: before.revision };
 }
 
 function withRole(user: UserRecord, { role, status }: RoleNow): UserRecord {
@@ -326,11 +274,6 @@ function withRole(user: UserRecord, { role, status }: RoleNow): UserRecord {
     ...user,
     inlinePolicies: [...others, { name: MEMBER_POLICY, text: memberPolicy(role, { isActive }) }],
   };
-}
-
-function hasExtras({ groups, attachedPolicies, inlinePolicies }: UserRecord): boolean {
-  const others = inlinePolicies.filter(({ name }) => name !== MEMBER_POLICY);
-  return groups.length + attachedPolicies.length + others.length > 0;
 }
 
 /** Without all that lets it do something beside its role. A boundary, which lets it do nothing, stays. */

@@ -34,26 +34,29 @@ import { refuse } from '../versions/write-version.ts';
 import { findAccessKey } from './access-keys.ts';
 import { encodeAccountId, findAccount, findLiveAccount } from './accounts.ts';
 import { lookAtChanges, noteChange } from './identity-changes.ts';
+import { lookAtChange, refusalOf, writeTenancy } from './tenancy.ts';
 
 type Change = CommandOf<'change-identities'>;
 
 export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identities'>>({
-  locks: ({ accountId }) => [
+  locks: ({ accountId, records }) => [
     exclusive(LOCK.accounts),
     exclusive(LOCK.account(accountId)),
     exclusive(LOCK.identities),
+    ...(records === undefined ? [] : [exclusive(LOCK.tenancy)]),
   ],
 
-  look({ accountId, keys = [], alias }, view) {
+  look({ accountId, keys = [], alias, records }, view) {
     findLiveAccount(view, accountId);
     view.row(identityRevisionRow(accountId));
     for (const accessKey of keys.map(nameOf)) findAccessKey(view, accessKey);
     if (alias?.after !== undefined) view.row(accountAliasRow(alias.after));
+    if (records !== undefined) lookAtChange({ replace: records }, view);
     lookAtChanges(view);
   },
 
   decide(command, view, { nowMs, random }) {
-    const { accountId, ifRevision, rows, keys = [], alias, isSeen } = command;
+    const { accountId, ifRevision, rows, keys = [], alias, records, isSeen } = command;
     if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     const row = view.row(identityRevisionRow(accountId));
     const revision = row === undefined ? 0 : readU48(row);
@@ -62,6 +65,9 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
       return refuse({ kind: 'alias-taken' });
     const isTaken = keys.some((each) => each.kind === 'add' && findAccessKey(view, each.key.accessKey));
     if (isTaken) return refuse({ kind: 'key-taken' });
+    const refusal = records && refusalOf({ replace: records }, view);
+    if (refusal !== undefined) return refuse({ kind: refusal === 'taken' ? 'login-taken' : refusal });
+    const replace = records?.map(({ record }) => record);
     const noted = isSeen ? noteChange(view, { accountId, random }) : undefined;
     return {
       outcome: { kind: 'changed', revision: revision + 1, ...(noted && { revokedSeq: noted.seq }) },
@@ -76,6 +82,7 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
         ...(alias?.after === undefined
           ? []
           : [put(accountAliasRow(alias.after), encodeAccountId(accountId))]),
+        ...(replace === undefined ? [] : writeTenancy(view, { replace }, nowMs).puts),
         ...(noted?.puts ?? []),
       ],
     };

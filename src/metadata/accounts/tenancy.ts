@@ -96,36 +96,47 @@ export function writeTenancy(
   return { records: [...added, ...replaced], puts };
 }
 
-export const changeTenancy = defineCommand<CommandOf<'change-tenancy'>, OutcomeOf<'change-tenancy'>>({
+type Change = CommandOf<'change-tenancy'>;
+
+/** What {@link refusalOf} and {@link writeTenancy} will look at. */
+export function lookAtChange({ add = [], replace = [] }: Change, view: View): void {
+  lookAtTenancy(view);
+  for (const { record } of replace) findTenancyRow(view, record.id);
+  for (const record of [...add, ...replace.map((one) => one.record)]) {
+    const word = wordRow(record);
+    if (word !== undefined) view.row(word);
+  }
+}
+
+/** Why the change may not be written. */
+export function refusalOf({ add = [], replace = [] }: Change, view: View): 'conflict' | 'taken' | undefined {
+  for (const { record, ifRevision } of replace) {
+    const before = findTenancyRow(view, record.id)?.record;
+    if (before?.kind !== record.kind || before.revision !== ifRevision) return 'conflict';
+  }
+  const words = [...add, ...replace.map(({ record }) => record)].map((record) => ({
+    address: wordRow(record),
+    id: 'id' in record ? record.id : undefined,
+  }));
+  const seen = new Set<string>();
+  for (const { address, id } of words) {
+    if (address === undefined) continue;
+    const holder = view.row(address);
+    const name = Buffer.from(address.key).toString('hex');
+    if (seen.has(name) || (holder !== undefined && readU48(holder) !== id)) return 'taken';
+    seen.add(name);
+  }
+  return undefined;
+}
+
+export const changeTenancy = defineCommand<Change, OutcomeOf<'change-tenancy'>>({
   locks: () => [exclusive(LOCK.tenancy)],
+  look: lookAtChange,
 
-  look({ add = [], replace = [] }, view) {
-    lookAtTenancy(view);
-    for (const { record } of replace) findTenancyRow(view, record.id);
-    for (const record of [...add, ...replace.map((one) => one.record)]) {
-      const word = wordRow(record);
-      if (word !== undefined) view.row(word);
-    }
-  },
-
-  decide({ add = [], replace = [] }, view, { nowMs }) {
-    for (const { record, ifRevision } of replace) {
-      const before = findTenancyRow(view, record.id)?.record;
-      if (before?.kind !== record.kind || before.revision !== ifRevision) return refuse({ kind: 'conflict' });
-    }
-    const words = [...add, ...replace.map(({ record }) => record)].map((record) => ({
-      address: wordRow(record),
-      id: 'id' in record ? record.id : undefined,
-    }));
-    const seen = new Set<string>();
-    for (const { address, id } of words) {
-      if (address === undefined) continue;
-      const holder = view.row(address);
-      const name = Buffer.from(address.key).toString('hex');
-      if (seen.has(name) || (holder !== undefined && readU48(holder) !== id))
-        return refuse({ kind: 'taken' });
-      seen.add(name);
-    }
+  decide(change, view, { nowMs }) {
+    const refusal = refusalOf(change, view);
+    if (refusal !== undefined) return refuse({ kind: refusal });
+    const { add = [], replace = [] } = change;
     const { records, puts } = writeTenancy(view, { add, replace: replace.map((one) => one.record) }, nowMs);
     return { outcome: { kind: 'changed', records }, puts };
   },

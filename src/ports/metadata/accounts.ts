@@ -115,6 +115,8 @@ export interface AccountCommands {
       rows: { key: string; record: IdentityRecord | null }[];
       keys?: KeyOfUserChange[];
       alias?: { before?: string; after?: string };
+      /** Records of the tree that change in the same commit; as `replace` of `change-tenancy`. */
+      records?: { record: TenancyRecord; ifRevision: number }[];
       /** Gateways may have it in memory: answered once all of them go by it. False for what is new. */
       isSeen: boolean;
     };
@@ -123,7 +125,8 @@ export interface AccountCommands {
       | { kind: 'conflict' }
       | { kind: 'no-such-account' }
       | { kind: 'alias-taken' }
-      | { kind: 'key-taken' };
+      | { kind: 'key-taken' }
+      | { kind: 'login-taken' };
   };
   /** Removes what a deleted account has left of identities, `limit` rows at most. */
   'forget-identities': {
