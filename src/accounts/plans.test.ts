@@ -7,7 +7,7 @@ import { createKeyring } from '../platform/memory/memory-keyring.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import type { AccountId } from '../types/names.ts';
-import type { NewCustomerRecord } from '../types/records/tenancy-records.ts';
+import type { CustomerRecord, NewCustomerRecord } from '../types/records/tenancy-records.ts';
 import { DAY_MS } from '../types/usage.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { createPlanKeeper } from './plans.ts';
@@ -31,8 +31,8 @@ beforeEach(async () => {
   ended = [];
 });
 
-function keeper() {
-  const { shards: metadata, clock } = world;
+function keeper(metadata: MetadataPort = world.shards) {
+  const { clock } = world;
   return createPlanKeeper({
     metadata,
     clock,
@@ -99,6 +99,34 @@ test('a suspended trial stays suspended over its end', async () => {
   world.clock.advance(2 * DAY_MS);
   await runUntilIdle(keeper());
   expect([await stateOf(accountId), ended]).toEqual(['suspended', []]);
+});
+
+test('a trial that is extended while it is being ended goes on to its new end', async () => {
+  const accountId = await createCustomer(trialOf(1));
+  const { shards, clock } = world;
+  const trial = { quotaTB: 1, endsAtMs: clock.wallMs() + 3 * DAY_MS };
+  const extend = async () => {
+    const { records } = await world.query('tenancy-changes', { since: 0, limit: 10 });
+    const record = { ...(records[0] as CustomerRecord), trial };
+    const customer = { record, ifRevision: record.revision };
+    await world.execute('set-account', { accountId, changes: {}, customer });
+  };
+  const worker = keeper({
+    shardCount: 2,
+    execute: shards.execute.bind(shards),
+    async query(envelope, name, query) {
+      // It has looked at what was changed, and comes to those whose end it knows.
+      if (name === 'read-tenancy' && clock.wallMs() < trial.endsAtMs) await extend();
+      return shards.query(envelope, name, query);
+    },
+  });
+  await runUntilIdle(worker);
+  clock.advance(DAY_MS);
+  await runUntilIdle(worker);
+  expect([await stateOf(accountId), ended]).toEqual(['trial', []]);
+  clock.advance(2 * DAY_MS);
+  await runUntilIdle(worker);
+  expect(await stateOf(accountId)).toBe('paid');
 });
 
 test("the operator's own quota stays, and the narrower one holds", async () => {
