@@ -1,7 +1,13 @@
 import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/objects/object-uploads.ts';
-import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/objects/object-world.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  HEADERS,
+  INLINE_BYTES_MAX,
+  openObjectWorld,
+} from '../../tests/support/objects/object-world.ts';
 import { nextTurn } from '../base/async/next-turn.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
@@ -172,6 +178,24 @@ test('copies of one account digest one piece in each turn of the loop', async ()
   const done = Promise.all(copies).then(() => true);
   while (!(await Promise.race([done, nextTurn()]))) turnCount++;
   expect(turnCount).toBeGreaterThanOrEqual(copies.length * pieces);
+});
+
+test('copies that wait for memory to digest take no waiting places: their requests are counted', async () => {
+  const bodyBufferBytes = 16 * (2 * CHUNK_BYTES + LIMITS.sealBlockBytes);
+  const world = await openObjectWorld({ bodyBufferBytes });
+  await world.put('k', randomBytes(INLINE_BYTES_MAX + 1));
+  const ended = Promise.withResolvers<void>();
+  const held = Array.from({ length: 8 }, (_, at) => {
+    const tenant = { account: `a${at}`, address: `192.0.2.${at}` };
+    return world.store.withMemory({ sizeBytes: bodyBufferBytes / 8, tenant }, () => ended.promise);
+  });
+  const copies = Array.from({ length: LIMITS.bodiesWaitingMax + 1 }, (_, at) =>
+    codeOf(world.copy('k', `c${at}`, { checksumAlgorithm: 'SHA256' })),
+  );
+  for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+  ended.resolve();
+  await Promise.all(held);
+  expect(new Set(await Promise.all(copies))).toEqual(new Set(['no error']));
 });
 
 /** Runs `before` once, ahead of the first command of this name that commits a copy. */
