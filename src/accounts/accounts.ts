@@ -1,9 +1,9 @@
 // Accounts and their keys, as the operator sees them: creation, look-up, change of state and limit, deletion.
 // The rows and the decisions about them are the system shard's (R41); signing with the keys is the gateway's.
-import { utf8 } from '../base/bytes/bytes.ts';
+import { toHex, utf8 } from '../base/bytes/bytes.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
-import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
+import { type CommandOf, type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
@@ -22,6 +22,7 @@ const ROOT_EMAIL = 'root@holdfast.invalid';
 const ID_ATTEMPTS = 3;
 const ACCOUNT_ID = /^\d{12}$/;
 const LIST_PAGE = 500;
+const REQUEST_ID_BYTES = 16;
 /** Rows of identities that a step of a deletion removes: each may hold policies of 64 KiB. */
 const FORGOTTEN_ROWS = 50;
 
@@ -44,6 +45,21 @@ export type NewAccountOf = NewAccount & {
   rootLogin?: IdentitySettingsRecord['rootLogin'];
 };
 
+/** Of a sub-account with its record. */
+export interface CreatedAccount {
+  account: AccountRecord;
+  customer?: CustomerRecord;
+  accessKey: string;
+  secretKey: string;
+}
+
+/** What makes an account, however often it is sent under this id. */
+export interface AccountCreation {
+  requestId: string;
+  command: CommandOf<'create-account'>;
+  secretKey: string;
+}
+
 export interface AccountWithKeys {
   account: AccountRecord;
   accessKeys: string[];
@@ -65,12 +81,11 @@ export type AccountRemoval = AccountRemovalRecord & { leftBucketCount: number };
 
 export interface Accounts {
   /** Returns the secret key, for the only time; of a sub-account its record, too. Throws ValidationError, EntityAlreadyExists. */
-  create(input: NewAccountOf): Promise<{
-    account: AccountRecord;
-    customer?: CustomerRecord;
-    accessKey: string;
-    secretKey: string;
-  }>;
+  create(input: NewAccountOf): Promise<CreatedAccount>;
+  /** The first half of `create`, which asks nobody. Throws ValidationError. */
+  prepare(input: NewAccountOf): AccountCreation;
+  /** The other half. `isRetry`: an earlier try may have made it. Throws EntityAlreadyExists. */
+  send(creation: AccountCreation, options?: { isRetry?: boolean }): Promise<CreatedAccount>;
   /** By id ascending. */
   list(): Promise<AccountWithKeys[]>;
   /** By account id, name, e-mail or canonical id. Throws NoSuchEntity. */
@@ -115,31 +130,42 @@ export function createAccounts(deps: {
   const { metadata, random } = deps;
   const system = { shard: SYSTEM_SHARD };
 
-  async function insert(input: NewAccountOf & { isRoot: boolean }) {
-    const keys = keyPair(input);
+  const mintRequestId = () => toHex(random.bytes(REQUEST_ID_BYTES));
+
+  function prepare(input: NewAccountOf & { isRoot: boolean }): AccountCreation {
+    const { accessKey, secretKey } = keyPair(input);
+    const command: AccountCreation['command'] = {
+      account: {
+        accountId: mintAccountId(random),
+        name: input.name,
+        email: normaliseEmail(input.email),
+        canonicalId: input.canonicalId ?? mintCanonicalId(random),
+        state: input.state ?? 'paid',
+        bucketsMax: LIMITS.bucketsPerAccountDefault,
+        isRoot: input.isRoot,
+      },
+      // Sealed by the master key: a signature can only be checked with the secret in the clear.
+      accessKey: { accessKey, sealedSecret: deps.keyring.wrap(utf8(secretKey)) },
+      ...(input.customer && { customer: input.customer }),
+      ...(input.rootLogin && { rootLogin: input.rootLogin }),
+    };
+    return { requestId: mintRequestId(), command, secretKey };
+  }
+
+  async function send(creation: AccountCreation, { isRetry = false } = {}): Promise<CreatedAccount> {
+    const { secretKey } = creation;
     for (let attempt = 1; ; attempt++) {
-      const outcome = requireDone(
-        await metadata.execute(system, 'create-account', {
-          account: {
-            accountId: mintAccountId(random),
-            name: input.name,
-            email: normaliseEmail(input.email),
-            canonicalId: input.canonicalId ?? mintCanonicalId(random),
-            state: input.state ?? 'paid',
-            bucketsMax: LIMITS.bucketsPerAccountDefault,
-            isRoot: input.isRoot,
-          },
-          // Sealed by the master key: a signature can only be checked with the secret in the clear.
-          accessKey: { accessKey: keys.accessKey, sealedSecret: deps.keyring.wrap(utf8(keys.secretKey)) },
-          ...(input.customer && { customer: input.customer }),
-          ...(input.rootLogin && { rootLogin: input.rootLogin }),
-        }),
-      );
+      const { requestId, command } = creation;
+      const envelope = { ...system, requestId, ...(isRetry && { isRetry }) };
+      const outcome = requireDone(await metadata.execute(envelope, 'create-account', command));
       if (outcome.kind === 'created') {
         const { account, customer } = outcome;
-        return { account, ...(customer && { customer }), ...keys };
+        const { accessKey } = command.accessKey;
+        return { account, ...(customer && { customer }), accessKey, secretKey };
       }
       if (outcome.field !== 'accountId' || attempt === ID_ATTEMPTS) throw conflict(outcome.field);
+      creation.command = { ...command, account: { ...command.account, accountId: mintAccountId(random) } };
+      creation.requestId = mintRequestId();
     }
   }
 
@@ -216,8 +242,13 @@ export function createAccounts(deps: {
   return {
     async create(input) {
       checkAccountFields(input);
-      return insert({ ...input, isRoot: false });
+      return send(prepare({ ...input, isRoot: false }));
     },
+    prepare(input) {
+      checkAccountFields(input);
+      return prepare({ ...input, isRoot: false });
+    },
+    send,
     list,
     find,
     async change(reference, changes) {
@@ -287,7 +318,7 @@ export function createAccounts(deps: {
       };
       if (await isKnown()) return true;
       try {
-        await insert({ name: ROOT_NAME, email: ROOT_EMAIL, ...keys, isRoot: true });
+        await send(prepare({ name: ROOT_NAME, email: ROOT_EMAIL, ...keys, isRoot: true }));
         return true;
       } catch (error) {
         // Gateways of a new cluster start together: another one was first.

@@ -177,3 +177,35 @@ test('who makes a sub-account gets its keys, whatever fails behind that', async 
   expect(made).toMatchObject({ secretKey: expect.any(String), control: { id: partner.partnerId } });
   expect(warned).toEqual(['sub-account-not-settled', 'sub-account-not-settled']);
 });
+
+test('a sub-account whose creation was not answered is had by who asks for the same again, and by nobody else', async () => {
+  const { shards, clock } = world;
+  let isLost = true;
+  const metadata: typeof shards = {
+    ...shards,
+    async execute(target, name, command) {
+      const reply = await shards.execute(target, name, command);
+      return name === 'create-account' && isLost ? { kind: 'unknown' } : reply;
+    },
+  };
+  const deps = { metadata, keyring: createKeyring(), random: createSeededRandom(8), clock };
+  const { tenancy } = createTenancy({
+    ...{ ...deps, log: { warn() {} }, accounts: createAccounts(deps) },
+    hasher: { hash: async () => 'h', verify: async () => true },
+    resetRootMfa: async () => undefined,
+    setPlanQuota: async () => undefined,
+  });
+  const input = { name: 'Bakery', email: 'bakery@example.com', password: 'Secret-1' };
+  const ask = (changes: Partial<NewCustomer> = {}) =>
+    tenancy.createCustomer(partner, { ...input, ...changes });
+  await expect(ask()).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  isLost = false;
+  const taken = { code: 'EntityAlreadyExists' };
+  await expect(ask({ password: 'Secret-2' })).rejects.toMatchObject(taken);
+  const made = await ask();
+  const key = await world.query('get-access-key', { accessKey: made.accessKey ?? '' });
+  expect(key).toMatchObject({ kind: 'found', account: { accountId: made.accountId, name: 'Bakery' } });
+  expect((await tenancy.listCustomers(partner, {}, { page: 1, size: 10 })).total).toBe(1);
+  // It is known now.
+  await expect(ask()).rejects.toMatchObject(taken);
+});

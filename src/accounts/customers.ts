@@ -14,6 +14,7 @@ import type { CustomerRecord, NewCustomerRecord } from '../types/records/tenancy
 import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import type { Accounts } from './accounts.ts';
+import { CreationsInDoubt } from './creations-in-doubt.ts';
 import { withIdentities } from './identity-store.ts';
 import type { Mails } from './mails.ts';
 import type { SecretHasher } from './partner-logins.ts';
@@ -77,6 +78,7 @@ type Customers = Pick<
 export function createCustomers(deps: CustomersDeps): Customers {
   const { tree, metadata, accounts, clock } = deps;
   const { directory } = tree;
+  const inDoubt = new CreationsInDoubt(accounts, clock);
   const system = { shard: SYSTEM_SHARD };
 
   async function keysOf(accountId: AccountId) {
@@ -315,7 +317,9 @@ export function createCustomers(deps: CustomersDeps): Customers {
       // Hashed before, and written with the account: there is none without its password.
       const rootLogin = password === undefined ? undefined : await loginOf(caller, { password, mustReset });
       const state = isTrial ? 'trial' : 'paid';
-      const made = await accounts.create({ name, email, state, customer, ...(rootLogin && { rootLogin }) });
+      const made = await inDoubt.send([tenantOf(caller), controlId, input], () =>
+        accounts.prepare({ name, email, state, customer, ...(rootLogin && { rootLogin }) }),
+      );
       const record = must(made.customer, 'a sub-account has a record');
       const { accountId } = record;
       // It is there: what fails from here on must not hide its keys, nor have it made once more by who repeats the request.
