@@ -157,6 +157,14 @@ describe('records rebuilt from what replicas know', () => {
     expect(planRebuilds([{ found, registered: later }], () => WRITING)).toEqual([{ kind: 'as-it-is' }]);
   });
 
+  test('go on where an earlier rebuild ended before it had written the records that etcd was not behind of', () => {
+    const found = [replica('a'), replica('b'), replica('c')];
+    const renewed = registered({ epoch: 5, rebuiltAtMs: SEEN.rebuiltAtMs + 1 }, 60);
+    const missed = registered({ epoch: 5 }, 60);
+    const shards = [renewed, missed].map((record) => ({ found, registered: record }));
+    expect(planRebuilds(shards, () => WRITING).map(({ kind }) => kind)).toEqual(['renew', 'renew']);
+  });
+
   test('are not chosen between two sets of voters that have each gone on without the other', () => {
     const others = ['c', 'd', 'e'].map(ref);
     const anew = { promised: 5, seen: { ...SEEN, epoch: 5, revision: 3, voters: others } };

@@ -40,7 +40,10 @@ export interface RebuiltMark {
  */
 export function planRebuilds(shards: readonly ShardFacts[], mark: () => RebuiltMark): ShardPlan[] {
   const plans = shards.map((facts) => planRebuild(facts, mark()));
-  if (!plans.some(({ kind }) => kind === 'rebuild')) return plans;
+  const times = shards.flatMap(({ registered }) => (registered ? [registered.record.rebuiltAtMs ?? 0] : []));
+  // Of one moment, or an earlier rebuild ended before it had written all.
+  const isUneven = new Set(times).size > 1;
+  if (!isUneven && !plans.some(({ kind }) => kind === 'rebuild')) return plans;
   return plans.map((plan, index) => {
     const registered = shards[index]?.registered;
     if (plan.kind !== 'as-it-is' || registered === undefined) return plan;
