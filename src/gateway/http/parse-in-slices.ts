@@ -1,8 +1,9 @@
 // What one read of a socket may cost. Node's parser makes all of a read before anything else runs, and a read of 64 KiB holds
 // ten thousand chunks of a byte (RFC 9112 7.1), which take it 20 ms. So heads and chunked bodies are handed to it in slices.
-// Slices with many chunks, or with much that only frames them (extensions, leading zeros, trailers), use up the turn of the event loop as reads of bodies do (base/async/read-turns.ts): what is left
-// of a read goes back into the socket until it is the tenant's turn. A body of known length is one piece, however much
-// of it was read, is never cut, and goes to its reader without the parser's copy.
+// Slices with many chunks, or with much that only frames them (extensions, leading zeros, trailers), use up the turn of the
+// event loop as reads of bodies do (base/async/read-turns.ts): what is left of a read goes back into the socket until it is the
+// tenant's turn. A body of known length is one piece, however much of it was read, is never cut, and goes to its reader without
+// the parser's copy.
 // One turn of the loop reads from every socket that has something. So before anything of a head is parsed it is asked whether
 // this turn still has room for it: of a crowd whose heads come at the same moment each waits for its turn.
 import type { IncomingMessage } from 'node:http';
@@ -28,8 +29,8 @@ const AS_READ_BYTES_MIN = 4096;
 const REFUSAL_COST_BYTES = 32 * 1024;
 
 /**
- * So many pieces of bodies, or framing that costs as much, have been parsed of what has come on a socket. False: it is to wait; `goOn` is called when it is
- * its turn.
+ * So many pieces of bodies, or framing that costs as much, have been parsed of what has come on a socket. False: it is to wait;
+ * `goOn` is called when it is its turn.
  */
 export type MayParseOn = (socket: Socket, pieceCount: number, goOn: () => void) => boolean;
 

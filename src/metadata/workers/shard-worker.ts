@@ -159,7 +159,8 @@ export function createQueueWalks<Place>(): {
       const fromMs = leftFromMs ?? lastMs ?? before?.fromMs;
       walks.set(shard, {
         ...(fromMs !== undefined && { fromMs }),
-        // Where nothing was left the next page begins with all of the last ms: another item of it may come before those that were seen.
+        // Where nothing was left the next page begins with all of the last ms: another item of it may come before those that
+        // were seen.
         ...(next !== undefined && leftFromMs !== undefined && { after: next, leftFromMs }),
       });
     },

@@ -12,7 +12,10 @@ export interface RepairQueuePlace {
 }
 
 export interface RepairCommands {
-  /** Adds to what is recorded already; the time of the first record stays. Blobs that are not live are skipped. `left`: those that others held. */
+  /**
+   * Adds to what is recorded already; the time of the first record stays. Blobs that are not live are skipped. `left`: those
+   * that others held.
+   */
   'note-debts': {
     command: { debts: (RepairEntry & { blobId: BlobId })[]; leavesBusy?: true };
     outcome: { kind: 'noted'; count: number; left?: BlobId[] };
