@@ -1,10 +1,11 @@
 // The list of members, under `node/<id>`, each key under a lease of its process.
 import type { Member, MembersPort } from '../ports/members.ts';
+import { createClusterIdentity } from './cluster-identity.ts';
 import type { CoordinationContext } from './coordination-context.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
 import { forgetGateway, keepTrace, missingGateways } from './gateway-traces.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
-import { identityRecord, memberRecord } from './records.ts';
+import { memberRecord } from './records.ts';
 import { skipUnreadable } from './skip-unreadable.ts';
 import type { StoredKey } from './store.ts';
 
@@ -80,15 +81,15 @@ export function createMembers(context: CoordinationContext): MembersPort {
  * may: a rebuild asks the nodes at rest that are listed there.
  */
 function createPlaceCheck(
-  { store, log, prefix }: CoordinationContext,
+  context: CoordinationContext,
   { nodeId, clusterId }: Member,
 ): () => Promise<boolean> {
+  const { log } = context;
+  const identity = createClusterIdentity(context);
   let last: string | undefined;
   return async () => {
     if (clusterId === undefined) return true;
-    const key = `${prefix}cluster`;
-    const { row } = await store.get(key);
-    const found = row && identityRecord.decode(key, row.value).identity.clusterId;
+    const found = (await identity.read())?.clusterId;
     const isPlace = found === undefined || found === clusterId;
     if (!isPlace && found !== last) log.error({ nodeId, clusterId, found }, 'member-of-another-cluster');
     last = found;
