@@ -5,6 +5,7 @@ import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createLateItems } from '../workers/late-items.ts';
 import { createQueueWalks, createShardWorker, doneValue, SHARDS_AT_ONCE } from '../workers/shard-worker.ts';
+import { linkText } from './links.ts';
 
 const BATCH = 250;
 const IDLE_MS = 1000;
@@ -12,7 +13,7 @@ const IDLE_MS = 1000;
 export function createDeletionMarker(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
   const { metadata, shards } = deps;
   const walks = createQueueWalks<EndedLink>();
-  const late = createLateItems<EndedLink>(({ blobId, linkId }) => `${blobId} ${linkId}`);
+  const late = createLateItems<EndedLink>(linkText);
   return createShardWorker({
     name: 'mark-blobs',
     shards,

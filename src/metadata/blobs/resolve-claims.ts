@@ -10,6 +10,7 @@ import { idTimeMs } from '../../types/names.ts';
 import { createLateItems } from '../workers/late-items.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from '../workers/other-shards.ts';
 import { createQueueCursors, createShardWorker, doneValue } from '../workers/shard-worker.ts';
+import { linkText } from './links.ts';
 
 const BATCH = 250;
 const IDLE_MS = 60_000;
@@ -21,7 +22,7 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   const { metadata, shards, log } = deps;
   const cursors = createQueueCursors();
   const others = createOtherShards(deps.clock);
-  const late = createLateItems<ClaimVerdict>(textOf);
+  const late = createLateItems<ClaimVerdict>(linkText);
 
   const lookedWholeAtMs = new Map<number, number>();
 
@@ -61,7 +62,7 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
     page: readonly PendingClaim[],
     signal: AbortSignal,
   ): Promise<PendingClaim[]> {
-    const open = new Map(page.map((claim) => [textOf(claim), claim]));
+    const open = new Map(page.map((claim) => [linkText(claim), claim]));
     await others.askEach(
       Map.groupBy(page, (claim) => claim.shard),
       async (claimingShard, asked) => {
@@ -70,14 +71,14 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
           if (claims.length === 0) return;
           const command = { claims, leavesBusy: true } as const;
           const settled = metadata.execute({ shard }, 'settle-claims', command).then(doneValue);
-          const left = new Map((await ofOwn(settled)).left?.map((claim) => [textOf(claim), claim]));
+          const left = new Map((await ofOwn(settled)).left?.map((claim) => [linkText(claim), claim]));
           // Their nonce says what they are about, however late they come.
           late.begin(shard, [...left.values()], (claim) =>
             metadata.execute({ shard }, 'settle-claims', { claims: [claim] }),
           );
           // One without a nonce has got one by this, and is asked about once more.
           for (const claim of claims) {
-            if (claim.nonce !== undefined && !left.has(textOf(claim))) open.delete(textOf(claim));
+            if (claim.nonce !== undefined && !left.has(linkText(claim))) open.delete(linkText(claim));
           }
         } catch (error) {
           const fields = { err: error, shard, claimingShard, count: asked.length };
@@ -116,8 +117,4 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
       return false;
     },
   });
-}
-
-function textOf({ blobId, linkId }: ClaimVerdict | PendingClaim): string {
-  return `${blobId} ${linkId}`;
 }
