@@ -152,6 +152,11 @@ export function createAccounts(deps: {
     return { requestId: mintRequestId(), command, secretKey };
   }
 
+  function prepareChecked(input: NewAccountOf): AccountCreation {
+    checkAccountFields(input);
+    return prepare({ ...input, isRoot: false });
+  }
+
   async function send(creation: AccountCreation, { isRetry = false } = {}): Promise<CreatedAccount> {
     const { secretKey } = creation;
     for (let attempt = 1; ; attempt++) {
@@ -240,14 +245,8 @@ export function createAccounts(deps: {
   }
 
   return {
-    async create(input) {
-      checkAccountFields(input);
-      return send(prepare({ ...input, isRoot: false }));
-    },
-    prepare(input) {
-      checkAccountFields(input);
-      return prepare({ ...input, isRoot: false });
-    },
+    create: async (input) => send(prepareChecked(input)),
+    prepare: prepareChecked,
     send,
     list,
     find,
