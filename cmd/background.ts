@@ -5,13 +5,14 @@ import { createFsck } from '../src/fsck/fsck.ts';
 import { createKeyRotation, type KeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
 import { createWorkerRunner, type WorkerRunner } from '../src/platform/worker-runner.ts';
 import type { MetadataPort } from '../src/ports/metadata/port.ts';
+import { homeShardOf } from '../src/types/names.ts';
 import type { Stores } from './open-stores.ts';
 import { serverWorkers } from './workers.ts';
 
 /** The workers, not yet started. `oldestRequestMs` as KeyRotation's. */
 export function createBackground(
   { config, log, telemetry, clock }: ProcessContext,
-  { metadata, chunks, keyring, fenceOf, storeWorkers, timeJumps }: Stores,
+  { metadata, chunks, keyring, fenceOf, storeWorkers, timeJumps, lost, damageNames }: Stores,
   oldestRequestMs: () => number | undefined,
 ): { rotation: KeyRotation; wakeRotation(): void; runner: WorkerRunner } {
   const allShards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
@@ -25,6 +26,10 @@ export function createBackground(
     log,
     telemetry,
     shards: () => allShards,
+    damage: {
+      names: damageNames,
+      lostBlobs: async (shard) => lost.blobs().filter((blobId) => homeShardOf(blobId) === shard),
+    },
     made: [rotation, ...storeWorkers],
     uploadKeptMs: config.uploads.expiryMs,
     metering: config.metering,

@@ -15,6 +15,7 @@ import {
 import { LostChunks } from '../src/chunks/disk/lost-chunks.ts';
 import { createReclaim } from '../src/chunks/disk/reclaim.ts';
 import { createScrub, type Scrub } from '../src/chunks/disk/scrub.ts';
+import { DamageNames } from '../src/metadata/blobs/name-damage-worker.ts';
 import { keepLayout } from '../src/metadata/engine/shards.ts';
 import { EXTENTS_FORMAT, openDataDir } from '../src/platform/disk/data-dir-lock.ts';
 import { readDiskSpace } from '../src/platform/disk/disk-space.ts';
@@ -45,6 +46,8 @@ export interface Stores {
   chunks: ChunkPort;
   /** Chunks that are known to be damaged or missing. */
   lost: LostChunks;
+  /** Whose chunks are lost, as far as it is known. */
+  damageNames: DamageNames;
   /** Reads all chunks again and again. */
   scrub: Scrub;
   /** Deleted, but still on the disk. */
@@ -119,13 +122,8 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
   const scrub = createScrub({ kv: chunkKv, store: chunks, clock, log, bytesPerSecond, periodMs });
   const pendingChunkBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const pendingBodyBytes = async () => metadataKv.usage().pendingReclaimBytes;
-  const how = {
-    reserve,
-    clock,
-    log,
-    afterBytes: config.storage.reclaimAfterBytes,
-    delayMs: config.storage.reclaimDelayMs,
-  };
+  const { reclaimAfterBytes: afterBytes, reclaimDelayMs: delayMs } = config.storage;
+  const how = { reserve, clock, log, afterBytes, delayMs };
   const fences = shards.status();
   return {
     folder,
@@ -142,6 +140,7 @@ export async function openStores(processContext: ProcessContext, events: StoreEv
     ],
     chunks,
     lost,
+    damageNames: new DamageNames(),
     scrub,
     pendingReclaimBytes: async () => (await pendingChunkBytes()) + (await pendingBodyBytes()),
     fenceOf: (shard) => must(fences[shard], `no shard ${shard}`),

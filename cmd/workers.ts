@@ -12,6 +12,7 @@ import { createClaimAssertion } from '../src/metadata/blobs/assert-claims.ts';
 import { type BlobAuditDeps, createBlobAudit } from '../src/metadata/blobs/audit-blobs.ts';
 import { createCorruptionCollector } from '../src/metadata/blobs/collect-corruption.ts';
 import { createDeletionMarker } from '../src/metadata/blobs/mark-blobs-worker.ts';
+import { createDamageNamer, type DamageNamerDeps } from '../src/metadata/blobs/name-damage-worker.ts';
 import { type BlobReleaseDeps, createBlobRelease } from '../src/metadata/blobs/release-blobs.ts';
 import { createRepairWorker } from '../src/metadata/blobs/repair-chunks-worker.ts';
 import { createClaimResolver } from '../src/metadata/blobs/resolve-claims.ts';
@@ -45,7 +46,11 @@ export interface MadeWorkers {
 }
 
 /** What the workers of shards have, in every form. */
-export interface ShardWorkDeps extends MadeWorkers, BlobReleaseDeps, LifecyclePace {
+export interface ShardWorkDeps
+  extends MadeWorkers,
+    BlobReleaseDeps,
+    LifecyclePace,
+    Pick<DamageNamerDeps, 'damage'> {
   clock: ClockPort;
   log: Logger;
   telemetry: TelemetryPort;
@@ -266,6 +271,14 @@ export const WORKERS: readonly WorkerRow[] = [
     forms: 'cluster',
     help: 'Measures how many chunks lack copies, and how long their repair will take.',
     create: createRepairWatch,
+  },
+  {
+    name: 'name-damage',
+    role: 'shard',
+    forms: 'both',
+    help: 'Looks for the objects whose data is damaged or missing, so that alarms and the log name some; nothing is read while there is none.',
+    scan: 'in memory: after a restart or a failover they are looked for again',
+    create: createDamageNamer,
   },
   {
     name: 'watch-outcomes',

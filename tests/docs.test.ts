@@ -191,8 +191,8 @@ Where bytes of data are damaged or missing, each version and each part of an ope
 bucket, key and version: \`object-damaged bucket="b" key="k" version="null" blob="..."\`, in \`--json\` as findings of that kind.
 Copies use the same data, so one damaged chunk may name several. It takes one more pass over all versions for each 1,000
 pieces of damaged data, none when nothing is damaged; the first 10,000 are looked for. The log names the version that a reader
-was refused as well (\`data-of-a-version-is-lost\`, with \`bucket\`, \`key\`, \`version\`), on a single node and on gateways; names of
-objects go to the operator alone, never into metrics or answers to others.
+was refused as well (\`data-of-a-version-is-lost\`). Alarms ([status.md](status.md)) and the log (\`object-damaged\`) name up to
+ten of a shard without being asked. Names go to the operator alone, never into metrics or answers to others.
 
 To list what is to be uploaded again: \`holdfast fsck --read-data --json | jq -r '.findings[] |
 select(.kind=="object-damaged") | [.bucket,.key,.version] | @tsv' | sort -u\`.

@@ -37,12 +37,14 @@ import type { KnownPlacement } from '../../src/chunks/placement/known-placement.
 import { type DiskPlacerDeps, runDiskPlacer } from '../../src/chunks/placement/place-disks.ts';
 import { placementOf } from '../../src/chunks/placement/placement-document.ts';
 import { createHomeDisks } from '../../src/chunks/repair/home-disks.ts';
+import { answerDamage } from '../../src/coordination/answer-damage.ts';
 import { answerRecords } from '../../src/coordination/answer-records.ts';
 import { callOwnNode } from '../../src/coordination/call-own-node.ts';
 import { delayRevocations } from '../../src/coordination/delay-revocations.ts';
 import { createShardPlacer } from '../../src/coordination/place-shards.ts';
 import { createRevocationWait } from '../../src/coordination/revocation-wait.ts';
 import { createMetadataRouter } from '../../src/coordination/route-metadata.ts';
+import { DamageNames } from '../../src/metadata/blobs/name-damage-worker.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
 import { createMeteredMachine } from '../../src/metadata/state-machine.ts';
@@ -86,7 +88,9 @@ export async function startMetadata(processContext: ProcessContext): Promise<Run
   measureRoom(telemetry, { reserve, clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
-  const handler = answerRecords(delayRevocations(refuseGrowingCalls(metadataNode, reserve), revocations), {
+  const damageNames = new DamageNames();
+  const answering = answerDamage(refuseGrowingCalls(metadataNode, reserve), (shard) => damageNames.of(shard));
+  const handler = answerRecords(delayRevocations(answering, revocations), {
     read: () => readNodeRecords(sources),
     log,
   });
@@ -108,7 +112,7 @@ export async function startMetadata(processContext: ProcessContext): Promise<Run
   await metadataNode.start();
   const address = advertisedAddress(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
-  await startWork(processContext, { joined, metadataNode, nodeId, storedPlacement });
+  await startWork(processContext, { joined, metadataNode, nodeId, damageNames, storedPlacement });
   return {
     address,
     nodeId,
@@ -223,6 +227,7 @@ async function startWork(
     joined: JoinedCluster;
     metadataNode: MetadataNode;
     nodeId: string;
+    damageNames: DamageNames;
     /** The placement map that the node knew last. */
     storedPlacement: PlacementDocument | undefined;
   },
@@ -257,7 +262,13 @@ async function startWork(
   });
   measureSilentDisks(telemetry, { silent: () => disks.silent(), members: () => joined.members() });
   directory.onReturn((disk) => disks.returned(disk));
-  startShardWork(processContext, { metadata, chunks, disks, node: metadataNode });
+  startShardWork(processContext, {
+    metadata,
+    chunks,
+    disks,
+    node: metadataNode,
+    damageNames: parts.damageNames,
+  });
   const placer = createShardPlacer({
     shardCount,
     clock,

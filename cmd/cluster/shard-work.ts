@@ -4,6 +4,7 @@
 import type { ProcessContext } from '../../src/admin/process-context.ts';
 import type { MetadataRouter } from '../../src/coordination/route-metadata.ts';
 import { createTimeJumps } from '../../src/coordination/time-jumps.ts';
+import { type DamageNames, listLostBlobs } from '../../src/metadata/blobs/name-damage-worker.ts';
 import { createEngineWorkers } from '../../src/metadata/engine/engine-workers.ts';
 import type { MetadataNode } from '../../src/metadata/replication/metadata-node.ts';
 import { createWorkerRunner } from '../../src/platform/worker-runner.ts';
@@ -14,9 +15,15 @@ import { metadataNodeWorkers } from '../workers.ts';
 
 export function startShardWork(
   { config, clock, log, telemetry, closing }: ProcessContext,
-  parts: { metadata: MetadataRouter; chunks: ChunkPort; disks: HomeDisks; node: MetadataNode },
+  parts: {
+    metadata: MetadataRouter;
+    chunks: ChunkPort;
+    disks: HomeDisks;
+    node: MetadataNode;
+    damageNames: DamageNames;
+  },
 ): void {
-  const { metadata, chunks, disks, node } = parts;
+  const { metadata, chunks, disks, node, damageNames } = parts;
   const led = () => node.status().filter(({ role }) => role === 'primary');
   const shards = () => led().map(({ shard }) => shard);
   const served = () => shards().flatMap((shard) => node.replica(shard)?.shard ?? []);
@@ -37,6 +44,7 @@ export function startShardWork(
     log,
     telemetry,
     timeJumps,
+    damage: { names: damageNames, lostBlobs: (shard) => listLostBlobs(metadata, shard) },
     made: createEngineWorkers(served),
     uploadKeptMs: uploads.expiryMs,
     metering,

@@ -80,3 +80,11 @@ export function formatPrinted(text: string): string {
 export function formatId(id: string): string {
   return id.slice(0, 8);
 }
+
+/** As `name=value`, text quoted, because keys may hold anything. */
+export function formatPlace(place: object): string {
+  const fields = Object.entries(place).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? JSON.stringify(value) : value}`,
+  );
+  return fields.join(' ');
+}

@@ -2,7 +2,7 @@
 import { Refusal } from '../base/refusal.ts';
 import { FINDINGS, type Finding, type FindingKind, PENDING, type Pending } from '../types/findings.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
-import { formatBytes, formatCount, formatDuration } from './format.ts';
+import { formatBytes, formatCount, formatDuration, formatPlace } from './format.ts';
 import type { OperatorClient } from './operator-client.ts';
 
 /** The first looks come sooner: little is compared at once. */
@@ -110,12 +110,9 @@ function formatReport(report: Report): string {
   return lines.join('\n');
 }
 
-/** One line: the kind, then where, as `name=value`. Quoted, because keys may hold anything. */
+/** One line: the kind, then where. */
 export function formatFinding({ kind, ...place }: Finding): string {
-  const fields = Object.entries(place).map(([name, value]) => {
-    return `${name}=${typeof value === 'string' ? JSON.stringify(value) : value}`;
-  });
-  return [kind, ...fields].join(' ');
+  return `${kind} ${formatPlace(place)}`;
 }
 
 function sum(counts: Report['counts']): number {

@@ -7,16 +7,19 @@ import { ROW_DAMAGES } from '../../tests/support/fsck/fsck-row-damages.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck/fsck-world.ts';
 import { kek } from '../../tests/support/metadata/metadata-shards.ts';
 import { CHUNK_BYTES } from '../../tests/support/objects/object-world.ts';
+import { toHex } from '../base/bytes/bytes.ts';
 import { dataKey } from '../chunks/disk/keyspace.ts';
+import { UserSearch } from '../metadata/blobs/search-users.ts';
 import { linkRow, TABLES } from '../metadata/schema/keyspace.ts';
 import type { KeyMove } from '../ports/metadata/moves.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
 import { FINDINGS } from '../types/findings.ts';
-import type { ObjectKey } from '../types/names.ts';
-import { linkCodec } from '../types/records/rows.ts';
+import { type BlobId, homeShardOf, type ObjectKey } from '../types/names.ts';
+import { blobCodec, linkCodec } from '../types/records/rows.ts';
 import { COMPARED_TABLES, compareAll } from './compare-all.ts';
 import { compareLinks } from './compare-links.ts';
 import { createFsck } from './fsck.ts';
+import { nameDamage } from './name-damage.ts';
 import { FsckRun } from './run.ts';
 
 const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES, ...RETENTION_DAMAGES, ...OUTCOME_DAMAGES];
@@ -80,6 +83,27 @@ test('every version and part that uses damaged data is named, through pages of a
   expect(named).toContainEqual({ kind: 'object-damaged', ...place, blob: use.blobId });
   expect(named).toContainEqual({ kind: 'object-damaged', ...place, key: 'paged', blob: use.blobId });
   expect(new Set(named.map((one) => JSON.stringify(one))).size).toBe(named.length);
+});
+
+test('a search that links lead names the same ones as a pass over all versions', async () => {
+  const all = await Promise.all([0, 1, 2].map((shard) => world.rows('blobs', shard)));
+  const data = all.flat().filter(({ value }) => blobCodec.decode(value).kind === 'data');
+  const blobs = data.map(({ key }) => toHex(key) as BlobId);
+  const { run } = await world.fsck();
+  for (const blobId of blobs) run.lostBlobs.add(blobId);
+  await nameDamage(run);
+  const places = run.findings.flatMap(({ kind, shard: _shard, ...place }) =>
+    kind === 'object-damaged' ? [JSON.stringify(place)] : [],
+  );
+  const found: string[] = [];
+  for (const blobId of blobs) {
+    const search = new UserSearch(world.metadata.shards, { shard: homeShardOf(blobId), blobIds: [blobId] });
+    for (let step = await search.step(); step.kind !== 'end'; step = await search.step())
+      if (step.kind === 'found')
+        for (const { place } of step.users) found.push(JSON.stringify({ ...place, blob: blobId }));
+  }
+  expect(found.length).toBeGreaterThan(20);
+  expect(found.sort()).toEqual(places.sort());
 });
 
 test('links are compared in windows of any size', async () => {

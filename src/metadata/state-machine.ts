@@ -50,6 +50,7 @@ import { assertLinks } from './blobs/assert-links.ts';
 import { claimLinks } from './blobs/claim-links.ts';
 import { confirmHistory, learnHistory, noteAsserted } from './blobs/confirm-history.ts';
 import { eraseBlobs } from './blobs/erase-blobs.ts';
+import { findHolders } from './blobs/find-holders.ts';
 import { findOrphans } from './blobs/find-orphans.ts';
 import { findUsers } from './blobs/find-users.ts';
 import { getBlobs, getBodies, getManifestPages, getPieces } from './blobs/get-blobs.ts';
@@ -461,6 +462,7 @@ const queries: Omit<Queries, AskRules> = {
   'get-links': getLinks,
   'find-strays': findOrphans,
   'find-users': findUsers,
+  'find-holders': findHolders,
   'list-bodies': listBodies,
   'list-pieces': listPieces,
   'get-piece-ids': getPieceIds,

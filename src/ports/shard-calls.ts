@@ -1,6 +1,7 @@
 // Calls of a gateway to a metadata node (protocol 1.4, R45, R48): one request, one reply, any number under way.
 // Which node to call, and whether to call again, is src/coordination/route-metadata.ts.
 import type { Moment } from '../base/moment.ts';
+import type { NamedDamage } from '../types/named-damage.ts';
 import type { CommandName, Envelope, QueryName, Reply } from './metadata/port.ts';
 import type { NodeId, ReplicaId, ReplicaRef } from './replication.ts';
 
@@ -52,6 +53,8 @@ export interface ReplicaStatus {
   verification?: VerificationStatus;
   /** The registry was set back behind what the replica has seen of it: it does nothing by it (R23). */
   isRegistryBehind: boolean;
+  /** Of an open primary: whose data no disk has intact, the first ones. Absent: none is known. */
+  damage?: NamedDamage;
   /** False: the clock of the primary goes its own way (R19). */
   isTimeBelieved: boolean;
 }

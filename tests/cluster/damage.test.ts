@@ -14,8 +14,9 @@ import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../s
 import { sendAgain } from '../support/cluster/send-again.ts';
 import type { TestCluster } from '../support/cluster/start-cluster.ts';
 import { flipBits } from '../support/disks/flip-bits.ts';
+import { rewriteRows } from '../support/metadata/databases.ts';
 import { isLongForm } from '../support/run/long-form.ts';
-import type { RawAnswer, RawRequest } from '../support/servers/raw-s3.ts';
+import { type RawAnswer, type RawRequest, send } from '../support/servers/raw-s3.ts';
 
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const SHARDS = 4;
@@ -251,3 +252,31 @@ test('two metadata nodes are given up, and one shard loses its last writes', asy
 });
 
 test('all remaining data is intact', () => endurance.expectSound({ readsData: true }));
+
+test('an object of which no disk has an intact copy is named by the alarm', async () => {
+  expect(await put('/damaged')).toBe(200);
+  expect(await put('/damaged/to%20be%20uploaded%20again', seededBytes('damaged', LARGE_BYTES))).toBe(200);
+  await cluster.kill('storage-1');
+  await rewriteRows(
+    { dataDir: join(cluster.folder, 'storage-1'), database: 'chunks', column: 'data' },
+    (rows) => {
+      // Chunks lie in the order of their births.
+      const { key, value } = must(rows.at(-1), 'a chunk');
+      return [{ key, value: value.map((byte, at) => (at === 70_000 ? byte ^ 1 : byte)) }];
+    },
+  );
+  await cluster.run('storage-1');
+  const names = async () => {
+    // Whoever reads it finds that it is damaged.
+    await send(must(cluster.gateways[0], 'a gateway'), {
+      method: 'GET',
+      path: '/damaged/to%20be%20uploaded%20again',
+    }).catch(() => {});
+    return (await cluster.status()).damage.objects;
+  };
+  const object = { bucket: 'damaged', key: 'to be uploaded again', version: 'null' };
+  await expect.poll(names, WITHIN).toEqual([expect.objectContaining(object)]);
+  const place = 'bucket="damaged" key="to be uploaded again" version="null"';
+  const { alarms } = await cluster.status();
+  expect(alarms).toContainEqual(expect.stringMatching(`no intact copy is found: ${place}: .holdfast fsck`));
+});

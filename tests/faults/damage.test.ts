@@ -146,10 +146,28 @@ describe('damaged rows', () => {
     // All of the six, each once, whoever has found it.
     const found = { damaged_chunks_found_total: 6, lost_chunks: 6, disk_scrub_found_chunks: 6 };
     await expect.poll(figures, { timeout: 120_000 }).toEqual(found);
-    expect(await showStatus(context, { dataDir, json: true })).toBe(ALARMED);
-    const status = JSON.parse(taken());
+    const named = CHUNK_DAMAGES.map(([what]) => ({
+      bucket: 'damage',
+      key: `chunk ${what}`,
+      version: 'null',
+      blob: expect.any(String),
+    }));
+    const damage = async () => {
+      expect(await showStatus(context, { dataDir, json: true })).toBe(ALARMED);
+      return JSON.parse(taken());
+    };
+    await expect.poll(async () => (await damage()).damage.objects, { timeout: 60_000 }).toHaveLength(6);
+    const status = await damage();
     expect(status).toMatchObject({ damagedChunkCount: 6, missingChunkCount: 0 });
-    expect(status.alarms).toEqual([expect.stringContaining('6 chunks are damaged')]);
+    expect(status.damage).toEqual({ objects: expect.arrayContaining(named), unnamed: [], blobCount: 6 });
+    expect(status.alarms).toEqual([
+      expect.stringContaining('6 chunks are damaged: bucket="damage" key="chunk '),
+    ]);
+    expect(server.logs()).toContainEqual(
+      expect.objectContaining({ event: 'object-damaged', bucket: 'damage', key: 'chunk no bytes' }),
+    );
+    const metrics = await (await fetch(`${server.endpoint}/metrics`)).text();
+    expect(metrics).not.toContain('chunk no bytes');
     expect(server.logs().filter(({ event }) => event === 'chunk-lost')).toHaveLength(6);
     expect(server.logs()).toContainEqual(
       expect.objectContaining({

@@ -4,6 +4,7 @@ import { chunkRoomOf } from '../../chunks/disk/disk-reserve.ts';
 import type { NodeLeave } from '../../ports/coordination.ts';
 import type { Member } from '../../ports/members.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
+import type { BlobId } from '../../types/names.ts';
 import { alarmsOf as alarmsOfRules, CLUSTER_ALARMS, SERVER_ALARMS, type ServerState } from './alarms.ts';
 import {
   type ClusterFacts,
@@ -56,6 +57,8 @@ const shardOf = (shard: number, voters = ['a', 'b', 'c']): ShardStatus => ({
   learners: [],
   voters: voters.map((nodeId) => ({ nodeId, state: 'live' })),
 });
+const NO_DAMAGE = { objects: [], unnamed: [], blobCount: 0 };
+const blob = (number: number) => String(number).repeat(32) as BlobId;
 /** Nothing is wrong with it. */
 const WELL: ClusterFacts = {
   clusterId: 'c',
@@ -66,6 +69,7 @@ const WELL: ClusterFacts = {
   missingGateways: [],
   unreached: [],
   repair: NO_REPAIRS,
+  damage: NO_DAMAGE,
   disks: [DISK],
   leavingNodes: [],
   unconfirmed: new Map(),
@@ -361,6 +365,7 @@ const WELL_NODE = {
   room: roomWith(50 * GiB),
   damagedCount: 0,
   missingCount: 0,
+  damage: NO_DAMAGE,
   clockJumpMs: 0,
   loopHeldMs: 0,
 };
@@ -383,14 +388,32 @@ test('a disk that is full, or nearly so, is an alarm, by the same bounds as a di
 });
 
 test('damaged and missing chunks, and a jump of the clock, are alarms that say what to do', () => {
-  expect(
-    alarmsOfNode({ ...WELL_NODE, damagedCount: 2, missingCount: 1, clockJumpMs: 8 * 86_400_000 }),
-  ).toEqual([
-    '2 chunks are damaged, 1 chunks are missing: `holdfast fsck --read-data` names the objects',
+  const damage = { ...NO_DAMAGE, blobCount: 2 };
+  const state = { ...WELL_NODE, damagedCount: 2, missingCount: 1, damage, clockJumpMs: 8 * 86_400_000 };
+  expect(alarmsOfNode(state)).toEqual([
+    '2 chunks are damaged, 1 chunks are missing: their objects are looked for, `holdfast fsck --read-data` names all',
     expect.stringMatching(
       /^the clock has jumped by 8 d.*: `holdfast clock accept` says that the time is right$/,
     ),
   ]);
+});
+
+test('damage names some objects, what is not known of others, and how many are left out', () => {
+  const damage = {
+    objects: [
+      { bucket: 'b', key: 'a "key"', version: 'null', blob: blob(1) },
+      { bucket: 'b', key: 'k', upload: 'u', part: 3, blob: blob(1) },
+    ],
+    unnamed: [{ blob: blob(2), why: 'shard-silent' as const }],
+    blobCount: 5,
+  };
+  const named =
+    'bucket="b" key="a \\"key\\"" version="null", bucket="b" key="k" upload="u" part=3, ' +
+    `blob="${blob(2)}" (a shard that may use it does not answer), and 3 more blobs: \`holdfast fsck --read-data\` names all`;
+  const state = { ...WELL_NODE, damagedCount: 6, damage };
+  expect(alarmsOfNode(state)).toEqual([`6 chunks are damaged: ${named}`]);
+  const repair = sumRepairs([{ debts: [debt(0, 2)] }]);
+  expect(alarmsOf({ repair, damage })).toEqual([`of 2 chunks of 1 blobs no intact copy is found: ${named}`]);
 });
 
 test('an event loop that stood still is an alarm', () => {

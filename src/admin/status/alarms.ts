@@ -4,10 +4,18 @@
 import { areEnough, neededCopies, nodeCountOf } from '../../chunks/copies/write-needs.ts';
 import { chunkRoomOf, isFull, type Room } from '../../chunks/disk/disk-reserve.ts';
 import { countOwnerNodes, isMissed } from '../../chunks/placement/disk-states.ts';
-import { formatBytes, formatCount, formatDuration, formatId, formatTime } from '../../cli/format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatId,
+  formatPlace,
+  formatTime,
+} from '../../cli/format.ts';
 import { countUnsettled } from '../../coordination/unsettled-shards.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { NamedDamage, UnnamedDamage } from '../../types/named-damage.ts';
 import { type ClusterFacts, type DiskStatus, unservedDisks } from './cluster-status.ts';
 import type { ServerFacts } from './server-status.ts';
 
@@ -152,12 +160,29 @@ function findLeaving({ leavingNodes, members, identity: { replicaCount } }: Clus
   return alarms;
 }
 
-function findLackingCopies({ repair: { debts }, identity: { chunkCopies } }: ClusterFacts): string[] {
-  return debts.flatMap(({ copies, blobCount, chunkCount }) => {
+function findLackingCopies({ repair, damage, identity: { chunkCopies } }: ClusterFacts): string[] {
+  return repair.debts.flatMap(({ copies, blobCount, chunkCount }) => {
     const what = `${formatCount(chunkCount)} chunks of ${formatCount(blobCount)} blobs`;
-    if (copies === 0) return [`of ${what} no intact copy is found: \`holdfast fsck --read-data\` names them`];
+    if (copies === 0) return [`of ${what} no intact copy is found: ${describeDamage(damage)}`];
     return copies === 1 && chunkCopies > 1 ? [`of ${what} one copy may be left, and no more`] : [];
   });
+}
+
+const WHY_UNNAMED: Record<UnnamedDamage['why'], string> = {
+  'looked-for': 'its objects are looked for',
+  'not-used': 'no object was found that uses it',
+  'shard-silent': 'a shard that may use it does not answer',
+};
+
+/** As fsck writes it: keys may hold anything. */
+function describeDamage({ objects, unnamed, blobCount }: NamedDamage): string {
+  const named = objects.map(({ blob: _blob, ...place }) => formatPlace(place));
+  const others = unnamed.map(({ blob, why }) => `blob=${JSON.stringify(blob)} (${WHY_UNNAMED[why]})`);
+  const moreCount = blobCount - new Set([...objects, ...unnamed].map(({ blob }) => blob)).size;
+  const all = [...named, ...others];
+  if (all.length === 0) return `their objects are looked for, \`holdfast fsck --read-data\` names all`;
+  const more = moreCount > 0 ? `, and ${formatCount(moreCount)} more blobs` : '';
+  return `${all.join(', ')}${more}: \`holdfast fsck --read-data\` names all`;
 }
 
 function findPendingChange({ placement, nowMs, identity: { shardCount } }: ClusterFacts): string[] {
@@ -277,18 +302,18 @@ function findAfterDisasters({ replicas }: ClusterFacts): string[] {
 
 /** What a single node knows of itself that may be wrong. */
 export type ServerState = Pick<ServerFacts, 'clockJumpMs' | 'loopHeldMs'> &
-  Pick<NonNullable<ServerFacts['own']>, 'damagedCount' | 'missingCount'> & { room: Room };
+  Pick<NonNullable<ServerFacts['own']>, 'damagedCount' | 'missingCount' | 'damage'> & { room: Room };
 
 export const SERVER_ALARMS: readonly AlarmRule<ServerState>[] = [
   { name: 'the disk is full', find: ({ room }) => alarmsOfRoom('the disk of the data folder', room) },
   {
     name: 'chunks are lost',
-    find({ damagedCount, missingCount }) {
+    find({ damagedCount, missingCount, damage }) {
       const lost = [
         ...(damagedCount > 0 ? [`${formatCount(damagedCount)} chunks are damaged`] : []),
         ...(missingCount > 0 ? [`${formatCount(missingCount)} chunks are missing`] : []),
       ];
-      return lost.length === 0 ? [] : [`${lost.join(', ')}: \`holdfast fsck --read-data\` names the objects`];
+      return lost.length === 0 ? [] : [`${lost.join(', ')}: ${describeDamage(damage)}`];
     },
   },
   {

@@ -13,6 +13,7 @@ import type { DiskId, DiskLeave, PlacementMap } from '../../ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../ports/replication.ts';
 import type { ReplicaStatus, VerificationStatus } from '../../ports/shard-calls.ts';
 import type { ShardRecord } from '../../ports/shard-registry.ts';
+import { joinDamage, type NamedDamage } from '../../types/named-damage.ts';
 import type { AuditRecord, HistoryRecord } from '../../types/records/rows.ts';
 import { COPIES_UNKNOWN } from '../../types/repair-entries.ts';
 
@@ -123,6 +124,8 @@ export interface ClusterStatus extends ChunkStatus {
   shards: ShardStatus[];
   /** Metadata nodes that are to hold no shards, by the operator's word. */
   leavingNodes: LeavingNodeStatus[];
+  /** Whose data no disk has intact. */
+  damage: NamedDamage;
   alarms: string[];
 }
 
@@ -147,6 +150,17 @@ export interface ClusterFacts extends Omit<ClusterStatus, 'alarms'> {
   unreached: readonly string[];
   /** R23: of shards that have gone on with one replica, and whose operator has not confirmed it. */
   unconfirmed: ReadonlyMap<number, HistoryRecord>;
+}
+
+/** As the primaries say. Their counts are of the first ones alone: `repair` has all. */
+export function damageOf(replicas: ReportedReplicas, { debts }: RepairStatus): NamedDamage {
+  const lost = debts.find(({ copies }) => copies === 0);
+  if (lost === undefined) return joinDamage([]);
+  const leading = [...replicas.values()].flat().filter(({ role }) => role === 'primary');
+  return joinDamage(
+    leading.flatMap(({ damage }) => damage ?? []),
+    lost.blobCount,
+  );
 }
 
 // ---- shards ----

@@ -47,6 +47,7 @@ test('is printed for people', () => {
       alarms: [],
       placement,
       repair,
+      damage: { objects: [], unnamed: [], blobCount: 0 },
       disks: [DISK, leaving, done],
     },
     (line) => lines.push(line),

@@ -24,6 +24,7 @@ import {
   type ClusterFacts,
   type ClusterStatus,
   type DiskStatus,
+  damageOf,
   describeAudits,
   describeLeaving,
   describeShard,
@@ -47,7 +48,7 @@ export async function readClusterStatus(options: {
   lastKnown?: string;
 }): Promise<ClusterStatus> {
   const facts = await readCluster(options);
-  const { clusterId, knownAtMs, members, shards, leavingNodes, placement, repair, disks } = facts;
+  const { clusterId, knownAtMs, members, shards, leavingNodes, placement, repair, damage, disks } = facts;
   return {
     clusterId,
     ...(knownAtMs !== undefined && { knownAtMs }),
@@ -56,6 +57,7 @@ export async function readClusterStatus(options: {
     leavingNodes,
     ...(placement && { placement }),
     repair,
+    damage,
     disks,
     alarms: alarmsOf(CLUSTER_ALARMS, facts),
   };
@@ -106,6 +108,7 @@ export async function readCluster({
     missingGateways: known.missingGateways ?? [],
     unreached: [...unreached],
     ...chunks,
+    damage: damageOf(replicas, chunks.repair),
   };
 }
 

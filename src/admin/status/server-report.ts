@@ -67,12 +67,13 @@ function describeOwn(
   { clockJumpMs, loopHeldMs }: ServerFacts,
   { own, room }: { own: NonNullable<ServerFacts['own']>; room: Room },
 ) {
-  const { damagedCount, missingCount } = own;
+  const { damagedCount, missingCount, damage } = own;
   return {
     diskFullBelowBytes: room.fullBelowBytes,
     diskScarceBelowBytes: room.scarceBelowBytes,
     damagedChunkCount: damagedCount,
     missingChunkCount: missingCount,
-    alarms: alarmsOf(SERVER_ALARMS, { room, damagedCount, missingCount, clockJumpMs, loopHeldMs }),
+    ...(damage.blobCount > 0 && { damage }),
+    alarms: alarmsOf(SERVER_ALARMS, { room, damagedCount, missingCount, damage, clockJumpMs, loopHeldMs }),
   };
 }

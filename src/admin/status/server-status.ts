@@ -4,10 +4,12 @@
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { LostChunks } from '../../chunks/disk/lost-chunks.ts';
 import type { Scrub, ScrubProgress } from '../../chunks/disk/scrub.ts';
+import type { DamageNames } from '../../metadata/blobs/name-damage-worker.ts';
 import type { KeyRotation } from '../../metadata/master-keys/rotate-keys.ts';
 import type { ChunkPort } from '../../ports/chunks.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
+import type { NamedDamage } from '../../types/named-damage.ts';
 
 export interface ServerFacts {
   objectCount: number;
@@ -32,6 +34,8 @@ export interface ServerFacts {
     damagedCount: number;
     missingCount: number;
     lostCount: number;
+    /** Whose they are. */
+    damage: NamedDamage;
     scrub: ScrubProgress;
   };
 }
@@ -44,7 +48,11 @@ export interface ServerParts {
   rotation: Pick<KeyRotation, 'progress'>;
   accounts: Pick<Accounts, 'list'>;
   /** Of a single node. */
-  own?: { lost: Pick<LostChunks, 'count' | 'list'>; scrub: Pick<Scrub, 'progress'> };
+  own?: {
+    lost: Pick<LostChunks, 'count' | 'list' | 'blobs'>;
+    scrub: Pick<Scrub, 'progress'>;
+    damageNames: Pick<DamageNames, 'all'>;
+  };
 }
 
 export async function readServer(
@@ -72,6 +80,7 @@ export async function readServer(
         damagedCount: own.lost.count('damaged'),
         missingCount: own.lost.count('missing'),
         lostCount: own.lost.list().length,
+        damage: own.damageNames.all(own.lost.blobs().length),
         scrub: own.scrub.progress(),
       },
     }),

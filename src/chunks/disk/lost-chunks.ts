@@ -8,7 +8,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { chunkName, compareChunkIds } from '../../types/names.ts';
+import { type BlobId, chunkName, compareChunkIds } from '../../types/names.ts';
 import { lostBounds, lostKey, parseIndexKey } from './keyspace.ts';
 
 export type Loss = 'damaged' | 'missing';
@@ -77,6 +77,11 @@ export class LostChunks {
 
   count(kind: Loss): number {
     return this.list().filter((one) => one.kind === kind).length;
+  }
+
+  /** Whose chunks these are, each once. */
+  blobs(): BlobId[] {
+    return [...new Set([...this.#chunks.values()].map(({ id }) => id.blobId))];
   }
 
   /** In the order of ids. */

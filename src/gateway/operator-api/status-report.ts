@@ -1,5 +1,6 @@
 // What `holdfast status` shows: the answer of the operator API's status call.
 import type { RotationProgress } from '../../metadata/master-keys/rotate-keys.ts';
+import type { NamedDamage } from '../../types/named-damage.ts';
 
 export interface StatusReport {
   version: string;
@@ -27,6 +28,8 @@ export interface StatusReport {
   /** Of a single node: chunks of live data that are known to be damaged, and to be missing. */
   damagedChunkCount?: number;
   missingChunkCount?: number;
+  /** Of a single node: whose they are. Absent: none are. */
+  damage?: NamedDamage;
   /** What is wrong, in sentences; empty: nothing is. Absent for gateways of a cluster, which has a status of its own. */
   alarms?: readonly string[];
   /** How far the clock has jumped at a start, waiting for `holdfast clock accept`; else 0 (protocol R19). */

@@ -129,6 +129,11 @@ export interface CheckFacts {
   names: { name: BucketName; record: NameRecord }[];
 }
 
+export interface BlobHolders {
+  shards: { shard: number; linkCount: number }[];
+  manifests: BlobId[];
+}
+
 export interface CheckQueries {
   /** `next` is absent at the end of the table. */
   'check-rows': {
@@ -161,6 +166,11 @@ export interface CheckQueries {
     };
     result: { users: { blobId: BlobId; place: FindingPlace }[]; rowCount: number; next?: Uint8Array };
   };
+  /**
+   * Who holds links to these blobs of the shard, of each: shards with so many links, and manifests of compositions. A link does
+   * not say which version holds it. Of a blob with very many links the first ones.
+   */
+  'find-holders': { query: { blobIds: BlobId[] }; result: { holders: BlobHolders[] } };
   /** Bodies in the order of their blobs. `sizeBytes` only where asked for: it takes reading them. */
   'list-bodies': {
     query: { after?: BlobId; limit: number; withSizes: boolean };

@@ -5,6 +5,11 @@ import { createKnownPlacement, type KnownPlacement } from '../../../src/chunks/p
 import { createHomeDisks } from '../../../src/chunks/repair/home-disks.ts';
 import { createBlobAudit } from '../../../src/metadata/blobs/audit-blobs.ts';
 import { createCorruptionCollector } from '../../../src/metadata/blobs/collect-corruption.ts';
+import {
+  createDamageNamer,
+  DamageNames,
+  listLostBlobs,
+} from '../../../src/metadata/blobs/name-damage-worker.ts';
 import { createRepairWorker } from '../../../src/metadata/blobs/repair-chunks-worker.ts';
 import { createDiskSweep } from '../../../src/metadata/blobs/sweep-disks.ts';
 import { createRepairWatch } from '../../../src/metadata/blobs/watch-repairs.ts';
@@ -22,12 +27,14 @@ export const HOUR = 3600_000;
 export const DAY = 24 * HOUR;
 const MiB = 1024 * 1024;
 
-export type HomeWorkerName = 'repair' | 'audit' | 'damage' | 'sweep' | 'watch';
+export type HomeWorkerName = 'name' | 'repair' | 'audit' | 'damage' | 'sweep' | 'watch';
 
 export interface HomeWorld {
   world: MetadataShards;
   placement: KnownPlacement;
   disks: HomeDisks;
+  /** What the worker `name` has found. */
+  names: DamageNames;
   disk(id: DiskId): OrderDisk;
   /** The epoch in whose name orders are given. */
   epoch: number;
@@ -105,6 +112,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
   };
   const directory = createOrderDisks(() => placement.current());
   const { clock } = world;
+  const names = new DamageNames();
 
   function openWorkers(): Pick<HomeWorld, 'disks' | 'workers'> {
     const disks = createHomeDisks({
@@ -121,6 +129,10 @@ export async function openHomeWorld(): Promise<HomeWorld> {
     return {
       disks,
       workers: {
+        name: createDamageNamer({
+          ...parts,
+          damage: { names, lostBlobs: (shard) => listLostBlobs(world.shards, shard) },
+        }),
         repair: createRepairWorker(parts),
         audit: createBlobAudit({ ...parts, auditEveryMs: 7 * DAY }),
         damage: createCorruptionCollector(parts),
@@ -133,6 +145,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
   const home: HomeWorld = {
     world,
     placement,
+    names,
     warnings,
     counts,
     gauges,
