@@ -80,6 +80,8 @@ describe('a presigned URL', () => {
   test.each([
     ['x-amz-copy-source', '/b/a key'],
     ['x-amz-tagging', 'team=a key'],
+    ['x-svc-idempotency-token', 'only once'],
+    ['x-wasabi-idempotency-token', 'only once'],
   ])('takes no other blanks in %s than are signed', async (name, value) => {
     const headers = { host: HOST, [name]: value };
     const { uri = '', ...sent } = presigned(60, { method: 'PUT', headers });

@@ -3,6 +3,7 @@
 // nobody but the signer sends.
 import { AppError } from '../../types/errors.ts';
 import { READ_METHODS } from '../s3/operation.ts';
+import { TOKEN_HEADER } from '../s3/request/idempotency-token.ts';
 import { canonicalHeaderName, isVendorHeader } from '../s3/request/vendor.ts';
 import type { SignedParts } from './canonical-request.ts';
 import type { SigV2Fields } from './sigv2-fields.ts';
@@ -16,9 +17,9 @@ const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
 
-/** Headers whose values name keys, or the tags that policies go by. */
-const NAMING = new Set(['destination', 'x-amz-copy-source', 'x-amz-tagging']);
-/** SigV4 signs them as one blank each: the holder of a URL could name another one. Encoded they are told apart. */
+/** Headers whose values name keys, the tags that policies go by, or what is done once. */
+const NAMING = new Set(['destination', 'x-amz-copy-source', 'x-amz-tagging', TOKEN_HEADER]);
+/** SigV4 signs them as one blank each: the holder of a URL could name another one. Encoded, names are told apart. */
 const ALIKE_BLANKS = /\t| {2}/;
 
 const DIGEST = 'x-amz-content-sha256';
