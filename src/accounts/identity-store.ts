@@ -20,6 +20,7 @@ import {
   type IdentitySettingsRecord,
   identityKeys,
 } from '../types/records/identity-records.ts';
+import type { NewTenancyRecord, TenancyRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 
 type Change = CommandOf<'change-identities'>;
@@ -59,6 +60,8 @@ export interface IdentityStore {
   changeAlias(alias: NonNullable<Change['alias']>): void;
   /** Records of the tree, in the same commit: where one has another revision by then, the action is run again. */
   replaceRecords(records: NonNullable<Change['records']>): void;
+  /** A new one, likewise: where its login is another's, nothing of the action is written. Gives it once that is done. */
+  addRecord(record: NewTenancyRecord): () => TenancyRecord;
 }
 
 export interface IdentityStoreDependencies {
@@ -99,6 +102,8 @@ class Run implements IdentityStore {
   readonly #keys: KeyOfUserChange[] = [];
   #alias: Change['alias'];
   #records: Change['records'];
+  readonly #newRecords: NewTenancyRecord[] = [];
+  #added: readonly TenancyRecord[] = [];
   #isSeen = false;
   /** Of the first look. */
   #revision: number | undefined;
@@ -205,9 +210,14 @@ class Run implements IdentityStore {
     this.#records = records;
   }
 
+  addRecord(record: NewTenancyRecord): () => TenancyRecord {
+    const at = this.#newRecords.push(record) - 1;
+    return () => must(this.#added[at], 'the action is done');
+  }
+
   /** False: others were faster. Throws EntityAlreadyExists for an alias, or a login, of another. */
   async commit(): Promise<boolean> {
-    const hasRows = this.#written.size > 0 || this.#keys.length > 0;
+    const hasRows = this.#written.size > 0 || this.#keys.length > 0 || this.#newRecords.length > 0;
     if (!hasRows && this.#alias === undefined && this.#records === undefined) return true;
     if (this.#isTorn) return false;
     const outcome = requireDone(
@@ -219,10 +229,12 @@ class Run implements IdentityStore {
         ...(this.#keys.length > 0 && { keys: this.#keys }),
         ...(this.#alias && { alias: this.#alias }),
         ...(this.#records && { records: this.#records }),
+        ...(this.#newRecords.length > 0 && { newRecords: this.#newRecords }),
       }),
     );
     switch (outcome.kind) {
       case 'changed':
+        this.#added = outcome.added ?? [];
         return true;
       case 'no-such-account':
         throw new AppError('InvalidClientTokenId');

@@ -6,6 +6,7 @@ import { identityKeys, type UserRecord } from '../types/records/identity-records
 import { createAccounts } from './accounts.ts';
 import { createTenancy, type TenancyParts } from './create-tenancy.ts';
 import { type IdentityStore, withIdentities } from './identity-store.ts';
+import { memberPolicy } from './member-roles.ts';
 import { noteUse } from './policy-uses.ts';
 import type { CustomerView } from './tenancy.ts';
 import { OPERATOR } from './tenancy-rules.ts';
@@ -95,6 +96,17 @@ test('a member that gave itself something by IAM has its role alone once that is
   await giveItself('ann');
   await tenancy.deleteMember(OPERATOR, id);
   expect(await identityRows()).toEqual(before);
+});
+
+test('of two members of one name that are made at once the one that is refused changes nothing of the other', async () => {
+  const roles = ['Read Only', 'Root'];
+  const ended = await Promise.allSettled(roles.map((role) => addMember('ann', role)));
+  const made = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value.role] : []));
+  expect(made).toHaveLength(1);
+  const user = await edit((store) => store.find('user', identityKeys.user('ann')));
+  expect(user?.inlinePolicies.map(({ text }) => text)).toEqual([
+    memberPolicy(made[0] ?? 'Root', { isActive: true }),
+  ]);
 });
 
 test('a change of role that is refused leaves a member what it has beside its role', async () => {

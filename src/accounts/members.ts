@@ -90,14 +90,16 @@ export function createMembers(deps: {
   }
 
   /**
-   * Whether the user is what a creation has left that was cut short: the member's record is written last. Anybody else's may have
-   * keys, which would get the rights of the new member.
+   * Whether the user is what a creation of an earlier release has left that was cut short: there the member's record was written
+   * last. Anybody else's may have keys, which would get the rights of the new member.
    */
   async function isLeftOver(user: UserRecord, customerId: number): Promise<boolean> {
     const { path, accessKeys, mfaDevices, groups, attachedPolicies, boundary, tags } = user;
     const has = [accessKeys, mfaDevices, groups, attachedPolicies, tags].some(({ length }) => length > 0);
     if (path !== MEMBER_PATH || has || boundary !== undefined) return false;
     if (user.inlinePolicies.some(({ name }) => name !== MEMBER_POLICY)) return false;
+    // It may have come with its member since this request began.
+    await directory.refresh();
     const entries = directory.all('member').filter((one) => one.customerId === customerId);
     const records = await directory.read(
       'member',
@@ -155,7 +157,8 @@ export function createMembers(deps: {
       const { accountId } = customer;
       const passwordHash = await deps.hasher.hash(tenantOf(caller), input.password);
       const nowMs = clock.wallMs();
-      const userId = await withIdentities(deps, accountId, async (store) => {
+      // Its record and its user, in one commit: who is refused leaves nothing, and changes nothing of another one.
+      const member = await withIdentities(deps, accountId, async (store) => {
         const key = identityKeys.user(username);
         const user = await store.find('user', key);
         if (user !== undefined && !(await isLeftOver(user, customer.id)))
@@ -184,23 +187,21 @@ export function createMembers(deps: {
           await store.count('user', { add: 1, max: LIMITS.usersMax });
         } else store.put(key, made);
         store.put(identityKeys.id(made.id), { kind: 'index', to: key });
-        return made.id;
+        return store.addRecord({
+          ...place,
+          kind: 'member',
+          customerId: customer.id,
+          username,
+          email: normaliseEmail(input.email),
+          firstName,
+          lastName,
+          role,
+          status: 'active',
+          userName: username,
+          userId: made.id,
+        });
       });
-      const member = {
-        ...place,
-        kind: 'member' as const,
-        customerId: customer.id,
-        username,
-        email: normaliseEmail(input.email),
-        firstName,
-        lastName,
-        role,
-        status: 'active' as const,
-        userName: username,
-        userId,
-      };
-      const [record] = await tree.write({ add: [member] });
-      return viewOf(record as MemberRecord, customer);
+      return viewOf(member() as MemberRecord, customer);
     },
     async changeMember(caller, id, changes: MemberChanges) {
       requireAct(caller, 'change');

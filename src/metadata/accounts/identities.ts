@@ -34,29 +34,31 @@ import { refuse } from '../versions/write-version.ts';
 import { findAccessKey } from './access-keys.ts';
 import { encodeAccountId, findAccount, findLiveAccount } from './accounts.ts';
 import { lookAtChanges, noteChange } from './identity-changes.ts';
-import { lookAtChange, refusalOf, writeTenancy } from './tenancy.ts';
+import { lookAtChange, refusalOf, writeChange } from './tenancy.ts';
 
 type Change = CommandOf<'change-identities'>;
 
 export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identities'>>({
-  locks: ({ accountId, records }) => [
+  locks: (command) => [
     exclusive(LOCK.accounts),
-    exclusive(LOCK.account(accountId)),
+    exclusive(LOCK.account(command.accountId)),
     exclusive(LOCK.identities),
-    ...(records === undefined ? [] : [exclusive(LOCK.tenancy)]),
+    ...(treeChange(command) === undefined ? [] : [exclusive(LOCK.tenancy)]),
   ],
 
-  look({ accountId, keys = [], alias, records }, view) {
+  look(command, view) {
+    const { accountId, keys = [], alias } = command;
     findLiveAccount(view, accountId);
     view.row(identityRevisionRow(accountId));
     for (const accessKey of keys.map(nameOf)) findAccessKey(view, accessKey);
     if (alias?.after !== undefined) view.row(accountAliasRow(alias.after));
-    if (records !== undefined) lookAtChange({ replace: records }, view);
+    const ofTree = treeChange(command);
+    if (ofTree !== undefined) lookAtChange(ofTree, view);
     lookAtChanges(view);
   },
 
   decide(command, view, { nowMs, random }) {
-    const { accountId, ifRevision, rows, keys = [], alias, records, isSeen } = command;
+    const { accountId, ifRevision, rows, keys = [], alias, isSeen } = command;
     if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     const row = view.row(identityRevisionRow(accountId));
     const revision = row === undefined ? 0 : readU48(row);
@@ -65,12 +67,19 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
       return refuse({ kind: 'alias-taken' });
     const isTaken = keys.some((each) => each.kind === 'add' && findAccessKey(view, each.key.accessKey));
     if (isTaken) return refuse({ kind: 'key-taken' });
-    const refusal = records && refusalOf({ replace: records }, view);
+    const ofTree = treeChange(command);
+    const refusal = ofTree && refusalOf(ofTree, view);
     if (refusal !== undefined) return refuse({ kind: refusal === 'taken' ? 'login-taken' : refusal });
-    const replace = records?.map(({ record }) => record);
+    const written = ofTree && writeChange(view, ofTree, nowMs);
+    const added = written?.records.slice(0, command.newRecords?.length ?? 0);
     const noted = isSeen ? noteChange(view, { accountId, random }) : undefined;
     return {
-      outcome: { kind: 'changed', revision: revision + 1, ...(noted && { revokedSeq: noted.seq }) },
+      outcome: {
+        kind: 'changed',
+        revision: revision + 1,
+        ...(command.newRecords && added && { added }),
+        ...(noted && { revokedSeq: noted.seq }),
+      },
       puts: [
         ...rows.map(({ key, record }) => {
           const address = identityRow(accountId, key);
@@ -82,12 +91,18 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
         ...(alias?.after === undefined
           ? []
           : [put(accountAliasRow(alias.after), encodeAccountId(accountId))]),
-        ...(replace === undefined ? [] : writeTenancy(view, { replace }, nowMs).puts),
+        ...(written?.puts ?? []),
         ...(noted?.puts ?? []),
       ],
     };
   },
 });
+
+/** What becomes of the tree in the same commit; undefined: nothing. */
+function treeChange({ records, newRecords }: Change): CommandOf<'change-tenancy'> | undefined {
+  if (records === undefined && newRecords === undefined) return undefined;
+  return { ...(newRecords && { add: newRecords }), ...(records && { replace: records }) };
+}
 
 type KeyChange = NonNullable<Change['keys']>[number];
 

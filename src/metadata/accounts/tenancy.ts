@@ -129,6 +129,15 @@ export function refusalOf({ add = [], replace = [] }: Change, view: View): 'conf
   return undefined;
 }
 
+/** Of a change that nothing refuses: those that are new come first, in their order. */
+export function writeChange(
+  view: View,
+  { add = [], replace = [] }: Change,
+  nowMs: number,
+): ReturnType<typeof writeTenancy> {
+  return writeTenancy(view, { add, replace: replace.map(({ record }) => record) }, nowMs);
+}
+
 export const changeTenancy = defineCommand<Change, OutcomeOf<'change-tenancy'>>({
   locks: () => [exclusive(LOCK.tenancy)],
   look: lookAtChange,
@@ -136,8 +145,7 @@ export const changeTenancy = defineCommand<Change, OutcomeOf<'change-tenancy'>>(
   decide(change, view, { nowMs }) {
     const refusal = refusalOf(change, view);
     if (refusal !== undefined) return refuse({ kind: refusal });
-    const { add = [], replace = [] } = change;
-    const { records, puts } = writeTenancy(view, { add, replace: replace.map((one) => one.record) }, nowMs);
+    const { records, puts } = writeChange(view, change, nowMs);
     return { outcome: { kind: 'changed', records }, puts };
   },
 });

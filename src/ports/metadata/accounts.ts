@@ -117,11 +117,14 @@ export interface AccountCommands {
       alias?: { before?: string; after?: string };
       /** Records of the tree that change in the same commit; as `replace` of `change-tenancy`. */
       records?: { record: TenancyRecord; ifRevision: number }[];
+      /** And that come with it; as `add`. */
+      newRecords?: NewTenancyRecord[];
       /** Gateways may have it in memory: answered once all of them go by it. False for what is new. */
       isSeen: boolean;
     };
     outcome: /** `conflict`: read again, decide again. */
-      | ({ kind: 'changed'; revision: number } & Revocation)
+    /** `added`: of `newRecords`. */
+      | ({ kind: 'changed'; revision: number; added?: TenancyRecord[] } & Revocation)
       | { kind: 'conflict' }
       | { kind: 'no-such-account' }
       | { kind: 'alias-taken' }
