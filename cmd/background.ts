@@ -2,7 +2,7 @@
 
 import type { ProcessContext } from '../src/admin/process-context.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
-import { createKeyRotation, type KeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
+import { createKeyRotation, type ServerKeyRotation } from '../src/metadata/master-keys/rotate-keys.ts';
 import { createWorkerRunner, type WorkerRunner } from '../src/platform/worker-runner.ts';
 import type { MetadataPort } from '../src/ports/metadata/port.ts';
 import { homeShardOf } from '../src/types/names.ts';
@@ -14,7 +14,7 @@ export function createBackground(
   { config, log, telemetry, clock }: ProcessContext,
   { metadata, chunks, keyring, fenceOf, storeWorkers, timeJumps, lost, damageNames }: Stores,
   oldestRequestMs: () => number | undefined,
-): { rotation: KeyRotation; wakeRotation(): void; runner: WorkerRunner } {
+): { rotation: ServerKeyRotation; wakeRotation(): void; runner: WorkerRunner } {
   const allShards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   const rotation = createKeyRotation({ metadata, keyring, clock, log, oldestRequestMs });
   const workers = serverWorkers({

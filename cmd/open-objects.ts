@@ -9,6 +9,7 @@ import type { ObjectStore } from '../src/objects/object-store.ts';
 import type { ShardTimes } from '../src/objects/shard-times.ts';
 import { createCodecPool } from '../src/platform/codec/piscina-codec-pool.ts';
 import type { RecordMemory } from '../src/platform/extents/record-memory.ts';
+import type { KeyringPort } from '../src/ports/keyring.ts';
 import { LIMITS } from '../src/types/limits.ts';
 import { shareOfThread } from '../src/types/thread-share.ts';
 import type { Stores } from './open-stores.ts';
@@ -45,7 +46,7 @@ export function openObjects(
     keyring,
     fenceOf,
     lost,
-  }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'> & { lost?: Pick<LostChunks, 'note'> },
+  }: Pick<Stores, 'chunks' | 'fenceOf'> & { keyring: KeyringPort; lost?: Pick<LostChunks, 'note'> },
   {
     buffers,
     times,

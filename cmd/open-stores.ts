@@ -25,7 +25,7 @@ import { createNeededKeys } from '../src/platform/keyring/needed-keys.ts';
 import { createLoopbackMetadata } from '../src/platform/memory/loopback-metadata.ts';
 import type { MasterKeys } from '../src/platform/memory/memory-keyring.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
-import type { KeyringPort } from '../src/ports/keyring.ts';
+import type { ChangeableKeyring } from '../src/ports/keyring.ts';
 import type { MetadataPort } from '../src/ports/metadata/port.ts';
 import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
@@ -37,7 +37,7 @@ export interface Stores {
   folder: string;
   isFirstStart: boolean;
   root: RootCredentials;
-  keyring: KeyringPort;
+  keyring: ChangeableKeyring;
   /** As they were opened. */
   masterKeys: MasterKeys;
   metadata: MetadataPort;

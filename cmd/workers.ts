@@ -1,8 +1,9 @@
 // The one list of background workers: what each does, in which forms of the server it runs, and whose work it is. Both
 // wirings take their workers from here, and docs/workers.md lists them. To add a worker, add a row.
 //
-// Not here: the two jobs that one node of a cluster does at a time, under a lock in etcd, and that have loops of their own:
-// placing shards (src/coordination/place-shards.ts) and placing disks (src/chunks/placement/place-disks.ts).
+// Not here: the jobs that one process of a cluster does at a time, under a lock in etcd, and that have loops of their own:
+// placing shards (src/coordination/place-shards.ts), placing disks (src/chunks/placement/place-disks.ts), and rotating master
+// keys, which a gateway does (src/metadata/master-keys/rotate-cluster-keys.ts).
 import { createMonthWorker } from '../src/accounts/close-months.ts';
 import { createPlanKeeper } from '../src/accounts/plans.ts';
 import { assert, must } from '../src/base/assert.ts';

@@ -575,7 +575,7 @@ requests pass, and goes on; a piece that fails is tried again, and logged as \`w
 
 Work of a shard is done by the metadata node that leads the shard, work of a disk by the storage node that has the disk; a
 single node does all of it. Two jobs are done by one metadata node of a cluster at a time, under a lock in etcd: it decides
-which nodes hold a shard, and which disks hold a chunk.
+which nodes hold a shard, and which disks hold a chunk. A gateway rotates the [master keys](security.md#master-keys-of-a-cluster).
 
 `;
 

@@ -1,4 +1,5 @@
 // The commands about a cluster as a whole, for main.ts. Their code is loaded when one is called.
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Refusal } from '../../src/base/refusal.ts';
 import { type ClusterCommandContext, ETCD_SETTINGS, MEMBER_SETTINGS } from './command-context.ts';
@@ -24,6 +25,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
     });
   addInit(cluster, context);
   addGrow(cluster, context);
+  addNewKey(cluster, context);
   addStatus(cluster, context);
   addDiskCommands(cluster, context);
   addRebuild(cluster, context);
@@ -79,6 +81,23 @@ function addGrow(cluster: Command, context: ClusterCommandContext): void {
     print(`Keep a copy of ${folders.keys}: without the master key nothing in the cluster can be read.`);
     process.exit(0);
   });
+}
+
+function addNewKey(cluster: Command, context: ClusterCommandContext): void {
+  cluster
+    .command('add-key <dir>')
+    .description(
+      "put a new master key, which nothing uses yet, into a folder of keys; copy it to all gateways'",
+    )
+    .showHelpAfterError()
+    .action(async (folder: string) => {
+      const { addMasterKey, MASTER_KEYS_FILE } = await import('../../src/platform/keyring/file-keyring.ts');
+      const path = join(resolve(folder), MASTER_KEYS_FILE);
+      context.print(`${path} has the new master key ${await addMasterKey(path)}.`);
+      context.print('Copy the file to the folders of all gateways, which read it within seconds.');
+      context.print('Then bring all keys under it: holdfast keys rotate');
+      process.exit(0);
+    });
 }
 
 function addStatus(cluster: Command, context: ClusterCommandContext): void {

@@ -11,21 +11,27 @@ import { toHex } from '../../src/base/bytes/bytes.ts';
 import { Refusal } from '../../src/base/refusal.ts';
 import { hostPortText } from '../../src/base/text/host-port.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { holdJob } from '../../src/coordination/hold-job.ts';
 import { createIdentityFeed } from '../../src/coordination/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/coordination/route-metadata.ts';
 import { createTimeJumps } from '../../src/coordination/time-jumps.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { createGateway, type Gateway } from '../../src/gateway/http/server.ts';
 import { capacityOfDisks } from '../../src/gateway/s3/sosapi/capacity.ts';
-import type { KeyRotation } from '../../src/metadata/master-keys/rotate-keys.ts';
+import {
+  type ClusterKeyRotation,
+  createClusterKeyRotation,
+} from '../../src/metadata/master-keys/rotate-cluster-keys.ts';
 import { leaseQuotas } from '../../src/metadata/quotas/lease-quotas.ts';
+import { doneValue } from '../../src/metadata/workers/shard-worker.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import { makeFolder } from '../../src/platform/disk/make-folder.ts';
-import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/platform/keyring/file-keyring.ts';
+import { type OpenedClusterKeyring, openClusterKeyring } from '../../src/platform/keyring/cluster-keyring.ts';
+import { MASTER_KEYS_FILE } from '../../src/platform/keyring/file-keyring.ts';
 import { createCallClient } from '../../src/platform/rpc/call-client.ts';
 import { readVersion } from '../../src/platform/version.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
-import type { KeyringPort } from '../../src/ports/keyring.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata/port.ts';
 import { AppError } from '../../src/types/errors.ts';
 import { endpointOf } from '../endpoint.ts';
 import {
@@ -42,6 +48,8 @@ import { accountApis } from '../operator-parts.ts';
 const ID_BYTES = 16;
 /** Between two tries to reach a system shard that does not answer. */
 const ASK_AGAIN_MS = 500;
+/** After a failed step of a rotation. */
+const LOOK_AGAIN_MS = 5000;
 
 /** One gateway of a process, as a thread of it has it (gateway-threads.ts). */
 export interface GatewayOfMany {
@@ -68,28 +76,27 @@ export async function startGateway(
   const { config, log, telemetry, clock, random, closing } = processContext;
   const nodeId = toHex(random.bytes(ID_BYTES));
   const joined = await joinCluster(processContext, { nodeId, role: 'gateway', thread: ofMany?.number });
-  const { keysFolder, keyring } = await openKeyring(config, joined.identity);
+  const state = { isReady: false, oldestRequestMs: (): number | undefined => undefined };
+  const { keysFolder, keyring } = await openKeyring(processContext, nodeId, () => state.oldestRequestMs());
   const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);
   const { router, fenceOf } = openMetadata(processContext, joined);
   const learned = times.learnFrom(router);
-  const identityFeed = createIdentityFeed({ metadata: learned, clock, log, gateway: nodeId });
+  const asking = { gateway: nodeId, masterKeys: keyring };
+  const identityFeed = createIdentityFeed({ metadata: learned, clock, log, ...asking });
   const metadata = leaseQuotas(identityFeed.metadata, { clock, log, telemetry });
   void identityFeed.follow(joined.stopping);
   const shares = sharesOf(config, ofMany);
   const buffers = createBuffers(config, shares);
-  const { chunks, placement, directory } = await openChunks(processContext, joined, buffers.give);
-  const takesWrites = chunks.takesWrites.bind(chunks);
-  measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
+  const { chunks, placement } = await openMeasuredChunks(processContext, joined, buffers.give);
   const objects = openObjects(processContext, { chunks, keyring, fenceOf }, { buffers, times, ...shares });
   const accounts = createAccounts({ metadata, keyring, random });
-  const isUsable = await untilAnswered(processContext, joined.stopping, () => accounts.ensureRoot(root));
-  if (!isUsable) warnOfRootKey(log, keysFolder);
+  const keys = { metadata, keyring, keysFolder };
+  await untilUsable(processContext, joined, keys, () => accounts.ensureRoot(root));
   const tls = await openTls(processContext);
-  const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   closing.defer(() => fsck.stop());
-  const rotation = rotationOf(keyring, metadata.shardCount);
+  const rotation = openRotation(processContext, joined, { metadata, keyring });
   const pendingReclaimBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const timeJumps = createTimeJumps(metadata);
   const parts = { metadata, chunks, pendingReclaimBytes, timeJumps, rotation, accounts };
@@ -97,7 +104,8 @@ export async function startGateway(
   let endpoint = '';
   // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
   // placed yet, a body in chunks has nowhere to go.
-  const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
+  const canServe = () => identityFeed.isCurrent() && placement.current().disks.length > 0;
+  const isReady = () => state.isReady && canServe() && keyring.missing().length === 0;
   const readStatus = () => reports.readStatus(endpoint);
   const operated = { ...parts, clock, random, log, fsck, readStatus, wakeRotation() {} };
   const services = { metadata, objects, keyring, identityFeed, clock, random, log, telemetry };
@@ -110,6 +118,7 @@ export async function startGateway(
     readCapacity: async () => capacityOfDisks(await chunks.usages(), placement.current()),
     ...accountApis(processContext, { ...operated, keyring }),
   });
+  state.oldestRequestMs = () => gateway.oldestRequestMs();
   const port = await startListening(gateway, config);
   closing.defer(() => {
     state.isReady = false;
@@ -127,7 +136,7 @@ export async function startGateway(
     port,
     hasRoom: () => gateway.hasRoom(),
     isReady: () => isReady() && gateway.hasRoom(),
-    reload: () => exchangeCertificate(gateway, tls),
+    reload: () => keyring.readAgain().then(() => exchangeCertificate(gateway, tls)),
   };
 }
 
@@ -136,32 +145,79 @@ function sharesOf(config: Config, ofMany: GatewayOfMany | undefined) {
   return { largeChunkSizeBytes: largeChunksOf(config), ...(ofMany && { threads: ofMany.threads }) };
 }
 
-/** The master keys that this cluster was made with. Throws {@link Refusal} where the folder has others, or there is none. */
-async function openKeyring({ cluster }: Config, { masterKeyId }: { masterKeyId: string }) {
-  const keysFolder = cluster.keys;
+/** The keys in the folder. Throws {@link Refusal} where there are none. */
+async function openKeyring(
+  { config, clock, log }: ProcessContext,
+  nodeId: string,
+  oldestRequestMs: () => number | undefined,
+) {
+  const keysFolder = config.cluster.keys;
   if (keysFolder === undefined)
     throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
-  const keyring = await openFileKeyring({ path: join(keysFolder, MASTER_KEYS_FILE), isNew: false });
-  if (keyring.keyIds().includes(masterKeyId)) return { keysFolder, keyring };
-  throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
+  const path = join(keysFolder, MASTER_KEYS_FILE);
+  const keyring = await openClusterKeyring({ path, writer: nodeId, clock, log, oldestRequestMs });
+  return { keysFolder, keyring };
 }
 
-/** Of a gateway, which can say which master keys there are, and no more. */
-function rotationOf(
-  keyring: Pick<KeyringPort, 'activeKeyId' | 'keyIds'>,
-  shardCount: number,
-): Pick<KeyRotation, 'begin' | 'progress'> {
-  return {
-    begin: refuseRotation,
-    progress: () => ({
-      activeKeyId: keyring.activeKeyId,
-      olderKeyIds: keyring.keyIds().filter((keyId) => keyId !== keyring.activeKeyId),
-      rewrappedCount: 0,
-      shardsDone: 0,
-      shardCount,
-      isWaitingForRequests: false,
-    }),
-  };
+/** Throws {@link Refusal} where the folder lacks a master key that the cluster uses, or was made with. */
+async function checkKeys(
+  {
+    metadata,
+    keyring,
+    keysFolder,
+  }: { metadata: MetadataPort; keyring: OpenedClusterKeyring; keysFolder: string },
+  { masterKeyId }: { masterKeyId: string },
+): Promise<void> {
+  const reply = await metadata.query({ shard: SYSTEM_SHARD }, 'get-master-keys', {});
+  const { masterKeys } = doneValue(reply);
+  if (masterKeys !== null) keyring.learn(masterKeys);
+  const missing = keyring.missing();
+  if (missing.length > 0)
+    throw new Refusal(
+      `${keysFolder} lacks the master key ${missing.join(', ')}, which the cluster uses: copy master-keys.json of another gateway`,
+    );
+  if (masterKeys === null && !keyring.keyIds().includes(masterKeyId))
+    throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
+}
+
+async function openMeasuredChunks(
+  processContext: ProcessContext,
+  joined: JoinedCluster,
+  give: Parameters<typeof openChunks>[2],
+) {
+  const { telemetry, clock } = processContext;
+  const { chunks, placement, directory } = await openChunks(processContext, joined, give);
+  const takesWrites = chunks.takesWrites.bind(chunks);
+  measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
+  return { chunks, placement };
+}
+
+/** Waits until the system shard has answered, and checks by it what the folder has. */
+async function untilUsable(
+  processContext: ProcessContext,
+  { stopping, identity }: JoinedCluster,
+  keys: Parameters<typeof checkKeys>[0],
+  ensureRoot: () => Promise<boolean>,
+): Promise<void> {
+  const isUsable = await untilAnswered(processContext, stopping, async () => {
+    await checkKeys(keys, identity);
+    return ensureRoot();
+  });
+  if (!isUsable) warnOfRootKey(processContext.log, keys.keysFolder);
+}
+
+/** The rotation of the master keys, which this gateway drives where no other does; it follows the file of the keys. */
+function openRotation(
+  { clock, log }: ProcessContext,
+  { coordinator: { jobLocks }, stopping, addressOf }: JoinedCluster,
+  { metadata, keyring }: { metadata: MetadataPort; keyring: OpenedClusterKeyring },
+): ClusterKeyRotation {
+  const nameOf = (gateway: string) => addressOf(gateway) ?? gateway;
+  const rotation = createClusterKeyRotation({ metadata, keyring, clock, log, nameOf });
+  void keyring.follow(stopping);
+  const job = { name: 'rotate-keys', failedEvent: 'key-rotation-failed', retryMs: LOOK_AGAIN_MS };
+  void holdJob({ jobLocks, clock, log }, { ...job, begin: rotation.drive }, stopping);
+  return rotation;
 }
 
 function openMetadata(
@@ -209,12 +265,4 @@ async function ownFolder({ dataDir, tls }: Config): Promise<string> {
   const folder = resolve(dataDir);
   if (tls.mode === 'self-signed') await makeFolder(folder, 0o700);
   return folder;
-}
-
-/** Every gateway holds the keys of its own folder: a new one would be known to this one alone. */
-async function refuseRotation(): Promise<never> {
-  throw new AppError('NotImplemented', {
-    message:
-      'Master keys of a cluster lie in the folders of its gateways and are not rotated by one of them.',
-  });
 }

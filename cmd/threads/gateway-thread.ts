@@ -121,7 +121,11 @@ function operatedBy(main: Remote) {
   return {
     readStatus: () => main.readStatus(),
     wakeRotation: () => void main.wakeRotation(),
-    rotation: { begin: () => main.beginRotation(), progress: () => main.readRotation() },
+    rotation: {
+      begin: () => main.beginRotation(),
+      progress: () => main.readRotation(),
+      remove: (keyId: string) => main.removeKey(keyId),
+    },
     timeJumps: {
       unacceptedMs: () => main.readTimeJump(),
       accept: (atMostMs: number) => main.acceptTimeJump(atMostMs),

@@ -76,6 +76,7 @@ export type MainCalls = LogCalls & {
   readonly readMetrics: () => Promise<{ contentType: string; text: string }>;
   readonly beginRotation: () => Promise<void>;
   readonly readRotation: () => RotationProgress;
+  readonly removeKey: (keyId: string) => Promise<void>;
   readonly wakeRotation: () => void;
   readonly readTimeJump: () => Promise<number>;
   readonly acceptTimeJump: (atMostMs: number) => Promise<AcceptedJumps>;
@@ -92,6 +93,7 @@ export const MAIN_CALLS = [
   'readMetrics',
   'beginRotation',
   'readRotation',
+  'removeKey',
   'wakeRotation',
   'readTimeJump',
   'acceptTimeJump',

@@ -150,6 +150,7 @@ async function openMain(
     readMetrics: () => telemetry.scrape(),
     beginRotation: () => rotation.begin(),
     readRotation: () => rotation.progress(),
+    removeKey: (keyId) => rotation.remove(keyId),
     wakeRotation,
     readTimeJump: () => timeJumps.unacceptedMs(),
     acceptTimeJump: (atMostMs) => timeJumps.accept(atMostMs),

@@ -467,9 +467,14 @@ function addKeysCommands(program: Command, context: CliContext): void {
   withConnection(keys.command('status').description('which there are, and how a rotation stands')).action(
     async (options: ConnectOptions) => (await load()).showKeys(context, options),
   );
-  withConnection(keys.command('rotate').description('make a new master key and retire the older ones'))
-    .option('--wait', 'end when the older keys are gone')
+  const rotation = 'bring all keys under a new master key; of a cluster: one of `holdfast cluster add-key`';
+  withConnection(keys.command('rotate').description(rotation))
+    .option('--wait', 'end when nothing needs the older keys any more')
     .action(async (options) => (await load()).rotateKeys(context, options));
+  const removal = 'of a cluster: take an older key that nothing needs out of the files of all gateways';
+  withConnection(keys.command('remove <key>').description(removal)).action(
+    async (key: string, options: ConnectOptions) => (await load()).removeKey(context, key, options),
+  );
 }
 
 /** The options of every command here. */

@@ -1,4 +1,4 @@
-// holdfast keys status and holdfast keys rotate.
+// holdfast keys status, rotate and remove.
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatCount, formatTable } from './format.ts';
 
@@ -17,14 +17,20 @@ export interface Keys {
   shardCount: number;
   rewrappedCount: number;
   isWaitingForRequests: boolean;
+  isUnused?: boolean;
+  newKeyIds?: string[];
+  lacking?: { gateway: string; keyIds: string[] }[];
 }
 
 /** In one line. */
 export function describeKeys(keys: Keys): string {
-  if (keys.olderKeyIds.length === 0) return `${keys.activeKeyId} only, no rotation under way`;
-  const progress = `${keys.shardsDone} of ${keys.shardCount} shards in this pass, ${formatCount(keys.rewrappedCount)} keys wrapped anew`;
+  const older = keys.olderKeyIds.join(', ');
+  if (older === '') return `${keys.activeKeyId} only, no rotation under way`;
+  const counted = `${formatCount(keys.rewrappedCount)} keys wrapped anew`;
+  if (keys.isUnused === true) return `${keys.activeKeyId}; nothing needs ${older} any more, ${counted}`;
+  const progress = `${keys.shardsDone} of ${keys.shardCount} shards in this pass, ${counted}`;
   const waiting = keys.isWaitingForRequests ? ', waiting for requests that began earlier' : '';
-  return `rotating from ${keys.olderKeyIds.join(', ')} to ${keys.activeKeyId}: ${progress}${waiting}`;
+  return `rotating from ${older} to ${keys.activeKeyId}: ${progress}${waiting}`;
 }
 
 export async function showKeys(context: CliContext, options: ConnectOptions): Promise<void> {
@@ -32,6 +38,7 @@ export async function showKeys(context: CliContext, options: ConnectOptions): Pr
   printKeys(context, (await client.call('GET', '/keys')) as Keys, options);
 }
 
+/** With `wait` it ends when the older keys are gone, or, of a cluster, may go. */
 export async function rotateKeys(
   context: CliContext,
   options: ConnectOptions & { wait?: boolean },
@@ -39,7 +46,7 @@ export async function rotateKeys(
   const client = await connect(context, options);
   let keys = (await client.call('POST', '/keys/rotate')) as Keys;
   let printed = '';
-  while (options.wait === true && keys.olderKeyIds.length > 0) {
+  while (options.wait === true && keys.olderKeyIds.length > 0 && keys.isUnused !== true) {
     const line = describeKeys(keys);
     if (options.json !== true && line !== printed) context.print(line);
     printed = line;
@@ -50,6 +57,20 @@ export async function rotateKeys(
   if (options.json !== true) context.print(COPY_AGAIN);
 }
 
+/** Of a cluster: takes an older key that nothing needs out of the files of all gateways. */
+export async function removeKey(context: CliContext, keyId: string, options: ConnectOptions): Promise<void> {
+  const client = await connect(context, options);
+  const keys = (await client.call('DELETE', `/keys/${encodeURIComponent(keyId)}`)) as Keys;
+  printKeys(context, keys, options);
+  if (options.json !== true) context.print(COPY_AGAIN);
+}
+
 function printKeys(context: CliContext, keys: Keys, options: ConnectOptions): void {
-  context.print(formatAnswer(options, keys, () => formatTable([['master keys', describeKeys(keys)]])));
+  const { newKeyIds = [], lacking = [] } = keys;
+  const rows = [
+    ['master keys', describeKeys(keys)],
+    ...(newKeyIds.length > 0 ? [['not used yet', newKeyIds.join(', ')]] : []),
+    ...lacking.map(({ gateway, keyIds }) => ['missing', `${keyIds.join(', ')} at the gateway ${gateway}`]),
+  ];
+  context.print(formatAnswer(options, keys, () => formatTable(rows)));
 }

@@ -11,13 +11,20 @@ import type { RevocationWait } from './revocation-wait.ts';
 
 export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait): ShardCallHandler {
   async function answerQuestion(call: ShardCall): Promise<ShardReply> {
-    const { gateway, since } = call.body as QueryOf<'identity-changes'>;
-    wait.hasAsked(gateway);
+    const { gateway, since, held } = call.body as QueryOf<'identity-changes'>;
+    wait.hasAsked(gateway, held);
     const reply = await handler.handle(call);
     if (reply.kind !== 'done' || since === undefined) return reply;
     const { kind } = reply.value as ResultOf<'identity-changes'>;
     if (kind === 'changes') wait.hasApplied(gateway, since.seq);
     return reply;
+  }
+
+  async function answerHolders(call: ShardCall): Promise<ShardReply> {
+    const reply = await handler.handle(call);
+    return reply.kind === 'done'
+      ? { ...reply, value: { ...(reply.value as object), ...wait.holders() } }
+      : reply;
   }
 
   /**
@@ -36,6 +43,7 @@ export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait
     async handle(call) {
       if (call.envelope.shard !== SYSTEM_SHARD) return handler.handle(call);
       if (call.name === 'identity-changes') return answerQuestion(call);
+      if (call.name === 'get-master-keys') return answerHolders(call);
       const reply = await handler.handle(call);
       if (call.kind !== 'execute' || reply.kind !== 'done') return reply;
       const { revokedSeq } = reply.value as Revocation;

@@ -1,9 +1,11 @@
 // A gateway's knowledge of changes of accounts and access keys (R46), asked of the system shard each second. It is current
 // for a bounded time after the sending of the last answered question. A revocation waits until this gateway has asked with
-// a later position, or must have stopped to trust its cache (revocation-wait.ts).
+// a later position, or must have stopped to trust its cache (revocation-wait.ts). With the same questions it says which master
+// keys it has, and hears which ones the cluster uses.
 import { type Moment, momentNow, passedMs } from '../base/moment.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { IdentityFeed, IdentityPosition } from '../ports/identity-feed.ts';
+import type { ClusterKeyring } from '../ports/keyring.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -26,8 +28,9 @@ export function createIdentityFeed(deps: {
   log: Logger;
   /** A random name of this process. */
   gateway: string;
+  masterKeys?: Pick<ClusterKeyring, 'held' | 'learn'> | undefined;
 }): ClusterIdentityFeed {
-  const { metadata, clock, log, gateway } = deps;
+  const { metadata, clock, log, gateway, masterKeys } = deps;
   const listeners: Parameters<IdentityFeed['listen']>[0][] = [];
   const notify: (typeof listeners)[number] = (changes) => {
     for (const listener of listeners) listener(changes);
@@ -44,7 +47,11 @@ export function createIdentityFeed(deps: {
 
   async function ask(signal: AbortSignal): Promise<void> {
     const sent = momentNow(clock);
-    const query = { gateway, ...(position && { since: position }) };
+    const query = {
+      gateway,
+      ...(position && { since: position }),
+      ...(masterKeys && { held: masterKeys.held() }),
+    };
     askCount++;
     try {
       const reply = await metadata.query({ shard: SYSTEM_SHARD }, 'identity-changes', query);
@@ -62,6 +69,7 @@ export function createIdentityFeed(deps: {
     else if (answer.changes.length > 0) notify(answer.changes);
     // An answer that was overtaken by a later one does not move the position.
     if (goodSent !== undefined && sent.monotonicMs < goodSent.monotonicMs) return;
+    if (answer.masterKeys !== undefined) masterKeys?.learn(answer.masterKeys);
     position = answer.upTo;
     goodSent = sent;
     note();

@@ -182,3 +182,26 @@ describe('of a primary that knows no gateways yet', () => {
     expect(settled.tookMs).toBe(revocationWaitMaxMs);
   });
 });
+
+test('knows which master keys gateways have, and marks when one has come or is not settled', async () => {
+  expect(wait.holders()).toMatchObject({ holders: [], knownInMs: gatewayTrackedMs });
+  await pass(gatewayTrackedMs);
+  const tell = (gateway: string, settledKeyId?: string) => {
+    wait.hasAsked(gateway, { keyIds: ['k'], ...(settledKeyId !== undefined && { settledKeyId }) });
+    return wait.holders().mark;
+  };
+  const first = tell('a', 'k');
+  expect(wait.holders()).toEqual({
+    holders: [{ gateway: 'a', keyIds: ['k'], settledKeyId: 'k' }],
+    mark: first,
+  });
+  expect(tell('a', 'k')).toBe(first);
+  const marks = [first, tell('b', 'k'), tell('a'), tell('a', 'k'), tell('a', 'other')];
+  expect(new Set(marks).size).toBe(marks.length);
+  // Forgotten, and back.
+  await pass(gatewayTrackedMs + 1);
+  expect(wait.holders().holders).toEqual([]);
+  expect(marks).not.toContain(tell('a', 'other'));
+  epoch = 2;
+  expect(wait.holders()).toMatchObject({ holders: [], knownInMs: gatewayTrackedMs });
+});

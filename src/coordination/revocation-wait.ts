@@ -1,14 +1,16 @@
 // When a command that revokes rights may be answered (R46): once every gateway that may use its cache has processed the
 // change, which the system shard's primary sees by the positions with which they ask; and after a bounded time in any case,
 // with the time after which a gateway that does not ask has stopped to trust its cache by itself (identity-feed.ts). In memory
-// only: a primary that has just opened knows no gateways, and waits for the bound.
+// only: a primary that has just opened knows no gateways, and waits for the bound. By the same questions it knows which master
+// keys the gateways have.
 
 import type { ClockPort } from '../ports/clock.ts';
 import { LIMITS } from '../types/limits.ts';
+import type { HeldMasterKeys } from '../types/records/master-keys-record.ts';
 
 export interface RevocationWait {
   /** `gateway` asks for changes. Call it before the question is evaluated, so that no command slips in between. */
-  hasAsked(gateway: string): void;
+  hasAsked(gateway: string, held?: HeldMasterKeys): void;
   /** Its question had a position in this history: it has processed all changes up to `seq`. */
   hasApplied(gateway: string, seq: number): void;
   /**
@@ -16,13 +18,21 @@ export interface RevocationWait {
    * latest: with the ms after which that is so. Call it as soon as the command is committed.
    */
   untilApplied(seq: number): Promise<number>;
+  /**
+   * The gateways that have asked lately, with what they said last of their master keys: none, where they said nothing. While it
+   * cannot know all of them: in how many ms it will. `mark` is another one once a gateway has come, or has not been settled.
+   */
+  holders(): { holders: ({ gateway: string } & HeldMasterKeys)[]; mark: string; knownInMs?: number };
 }
 
 interface TrackedGateway {
   atMs: number;
   /** Undefined: it is not known to have processed anything. */
   seq: number | undefined;
+  held: HeldMasterKeys;
 }
+
+const NO_KEYS: HeldMasterKeys = { keyIds: [] };
 
 export function createRevocationWait(deps: {
   clock: ClockPort;
@@ -39,6 +49,8 @@ class Waits implements RevocationWait {
   readonly #gateways = new Map<string, TrackedGateway>();
   /** When the wait for each change began: a repeated command continues its wait. */
   readonly #begun = new Map<number, number>();
+  /** How often a gateway came, or was not settled on the master key of before, in this epoch. */
+  #unsettledCount = 0;
   #knownEpoch: number | undefined;
   /** Gateways that asked before this time are not known. */
   #knownSinceMs: number;
@@ -51,12 +63,16 @@ class Waits implements RevocationWait {
     this.#knownSinceMs = this.#clock.monotonicMs();
   }
 
-  hasAsked(gateway: string): void {
+  hasAsked(gateway: string, held = NO_KEYS): void {
     this.#noticeEpoch();
     const nowMs = this.#clock.monotonicMs();
     this.#forgetSilent(nowMs);
-    const known = this.#gateways.get(gateway) ?? { atMs: nowMs, seq: undefined };
+    const before = this.#gateways.get(gateway);
+    const known = before ?? { atMs: nowMs, seq: undefined, held };
+    const { settledKeyId } = held;
+    if (settledKeyId === undefined || before?.held.settledKeyId !== settledKeyId) this.#unsettledCount++;
     known.atMs = nowMs;
+    known.held = held;
     this.#gateways.delete(gateway);
     this.#gateways.set(gateway, known);
     if (this.#gateways.size <= LIMITS.gatewaysTrackedMax) return;
@@ -93,6 +109,16 @@ class Waits implements RevocationWait {
     }
   }
 
+  holders(): ReturnType<RevocationWait['holders']> {
+    this.#noticeEpoch();
+    const nowMs = this.#clock.monotonicMs();
+    this.#forgetSilent(nowMs);
+    const holders = [...this.#gateways].map(([gateway, { held }]) => ({ gateway, ...held }));
+    const knownInMs = this.#knownSinceMs + LIMITS.gatewayTrackedMs - nowMs;
+    const mark = `${this.#knownEpoch} ${this.#unsettledCount}`;
+    return { holders, mark, ...(knownInMs > 0 && { knownInMs }) };
+  }
+
   #beginning(seq: number): number {
     const nowMs = this.#clock.monotonicMs();
     for (const [other, begunMs] of this.#begun) {
@@ -117,6 +143,7 @@ class Waits implements RevocationWait {
     this.#knownEpoch = epoch;
     this.#knownSinceMs = this.#clock.monotonicMs();
     this.#gateways.clear();
+    this.#unsettledCount = 0;
     this.#begun.clear();
   }
 }

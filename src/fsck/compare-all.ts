@@ -60,6 +60,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   tenancySequence: 'row',
   accountRemovals: 'row',
   mails: 'row',
+  masterKeys: 'row',
   priceLists: 'row',
   invoices: 'row',
   customerInvoices: 'row',

@@ -119,6 +119,7 @@ import {
   resolveClaims,
 } from './list-queues.ts';
 import { listWrappedKeys } from './master-keys/list-wrapped-keys.ts';
+import { getMasterKeys, setMasterKeys } from './master-keys/master-keys.ts';
 import { rewrapKeys } from './master-keys/rewrap-keys.ts';
 import { beginKeyMove } from './moves/begin-key-move.ts';
 import { beginMove } from './moves/begin-move.ts';
@@ -350,6 +351,7 @@ const commands: Commands = {
   'shrink-quota-lease': { define: shrinkQuotaLease, growthBytes: NONE },
   'close-quota-lease': { define: closeQuotaLease, growthBytes: NONE },
   'rewrap-keys': { define: rewrapKeys, growthBytes: NONE },
+  'set-master-keys': { define: setMasterKeys, growthBytes: NONE },
   // Of one day each, and bounded (PRICE_LISTS_MAX).
   'set-price-list': { define: setPriceList, growthBytes: NONE },
   // Some numbers, where others are already.
@@ -433,6 +435,7 @@ const queries: Omit<Queries, AskRules> = {
   'lifecycle-status': lifecycleStatus,
   'list-events': listEvents,
   'list-wrapped-keys': listWrappedKeys,
+  'get-master-keys': getMasterKeys,
   'list-open-usage': listOpenUsage,
   'list-unmetered': listUnmetered,
   'list-usages': listUsages,

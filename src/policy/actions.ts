@@ -340,6 +340,7 @@ export const OPERATOR_ACTIONS: readonly string[] = [
   'ReadEvents',
   'RecountUsage',
   'ResetMfa',
+  'RemoveKey',
   'RotateKeys',
   'SendMail',
   'SetAccountQuota',

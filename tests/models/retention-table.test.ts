@@ -67,6 +67,7 @@ const COMMANDS: Readonly<
   'delete-account': 'tests',
   'add-mail': { touchesNoVersion: 'mails' },
   'note-mail': { touchesNoVersion: 'mails' },
+  'set-master-keys': { touchesNoVersion: 'which master keys a cluster uses' },
   'note-account-removal': { touchesNoVersion: 'how far a removal has come' },
   'step-lifecycle': 'rows',
   'create-account': { touchesNoVersion: 'accounts' },

@@ -56,7 +56,7 @@ export function createReports(
         ...(stored.largeWrites && { largeWrites: stored.largeWrites }),
         ...(facts.own && describeOwn(facts, { own: facts.own, room: chunkRoomOf(stored) })),
         clockJumpMs,
-        keys: rotation.progress(),
+        keys: await rotation.progress(),
         lastErrors: log.recent(),
       };
     },

@@ -79,7 +79,7 @@ test.each([
   ['a path that nothing has, whatever the body is', 'GET', '/nothing', '{', 'There is no such endpoint.'],
   ['a fixed segment that is encoded', 'GET', '/%61ccounts', '', 'There is no such endpoint.'],
   ['dots, which are not resolved', 'GET', '/nothing/../accounts', '', 'There is no such endpoint.'],
-  ['a slash at the end', 'GET', '/keys/', '', 'There is no such endpoint.'],
+  ['a slash at the end', 'GET', '/status/', '', 'There is no such endpoint.'],
   ['a page of no shard', 'GET', '/composed/one', '', 'There is no such page.'],
   ['a page behind no blob', 'GET', '/composed/1/x', '', 'There is no such page.'],
   ['a comparison without a number', 'DELETE', '/fsck/-1', '', 'There is no such comparison.'],

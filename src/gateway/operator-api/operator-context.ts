@@ -33,7 +33,7 @@ export interface OperatorContext {
   readonly logins: PartnerLogins;
   /** To customers. */
   readonly mails: Mails;
-  readonly rotation: Elsewhere<Pick<KeyRotation, 'begin' | 'progress'>>;
+  readonly rotation: Elsewhere<KeyRotation>;
   /** Begins the work of a rotation at once instead of at its next turn. */
   readonly wakeRotation: () => void;
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;

@@ -126,6 +126,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   tenancySequence: nothing,
   accountRemovals: checkAccountRemoval,
   mails: checkMail,
+  masterKeys: nothing,
   priceLists: checkPriceList,
   invoices: checkInvoice,
   customerInvoices: checkCustomerInvoice,

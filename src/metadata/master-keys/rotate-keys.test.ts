@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { KeyringPort } from '../../ports/keyring.ts';
+import type { ChangeableKeyring } from '../../ports/keyring.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { WrappedKek } from '../../types/version.ts';
@@ -8,7 +8,7 @@ import { createKeyRotation } from './rotate-keys.ts';
 const SHARDS = 2;
 
 /** Wrapping by name only: what matters here is which key is where. */
-function plainKeyring(): KeyringPort {
+function plainKeyring(): ChangeableKeyring {
   const keys = ['k1'];
   return {
     get activeKeyId() {

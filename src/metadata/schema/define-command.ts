@@ -183,6 +183,8 @@ export const LOCK = {
   tenancy: 'tenancy',
   /** Numbers the changes of identities, one after another. */
   identities: 'identities',
+  /** Which master keys a cluster uses. */
+  masterKeys: 'master-keys',
   /** Price lists, and invoices, whose numbers have no gaps. */
   billing: 'billing',
 } as const;

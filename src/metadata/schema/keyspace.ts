@@ -166,6 +166,8 @@ export const TABLES = {
   accountRemovals: rows(65),
   /** number, from 1 -> MailRecord: the last MAILS_MAX, without gaps */
   mails: rows(66),
+  /** (no key) -> MasterKeysRecord, once the master keys of a cluster were changed */
+  masterKeys: rows(67),
   /** first day -> PriceListRecord */
   priceLists: rows(70),
   /** id -> InvoiceRecord */
@@ -529,6 +531,8 @@ export function accountCustomerRow(accountId: AccountId): RowAddress {
 }
 
 export const TENANCY_SEQUENCE_ROW: RowAddress = { table: TABLES.tenancySequence, key: Uint8Array.of(0) };
+
+export const MASTER_KEYS_ROW: RowAddress = { table: TABLES.masterKeys, key: Uint8Array.of(0) };
 
 /** `name` may be any text: a prefix of names, or where a list goes on. */
 export function accountBucketRow(accountId: AccountId, name: string): RowAddress {

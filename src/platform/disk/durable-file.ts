@@ -3,9 +3,12 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Writes `text` to `path`, replacing what was there. Durable once it resolves. */
-export async function writeDurableFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.new`;
+/**
+ * Writes `text` to `path`, replacing what was there. Durable once it resolves. `writer`: names this one of several that may
+ * write at the same time.
+ */
+export async function writeDurableFile(path: string, text: string, writer = ''): Promise<void> {
+  const temporary = `${path}${writer && `.${writer}`}.new`;
   {
     // A temporary file left by a crash may have other rights: mode applies to new files only.
     await using file = await open(temporary, 'w', 0o600);

@@ -2,7 +2,7 @@
 // has lost everything, so a missing or odd file is refused and never replaced.
 import { KEY_BYTES } from '../../base/crypto/aead.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { KeyringPort } from '../../ports/keyring.ts';
+import type { ChangeableKeyring } from '../../ports/keyring.ts';
 import { writeDurableFile } from '../disk/durable-file.ts';
 import { readSecretFile } from '../disk/secret-file.ts';
 import { createKeyring, type MasterKeys, newMasterKeys } from '../memory/memory-keyring.ts';
@@ -25,7 +25,7 @@ interface StoredKeys {
  */
 export async function openMasterKeys(options: { path: string; isNew: boolean }): Promise<MasterKeys> {
   const { path } = options;
-  const stored = await read(path);
+  const stored = await readMasterKeys(path);
   if (stored !== undefined) return stored;
   if (!options.isNew)
     throw new Refusal(`${path} is missing: without it nothing in this data folder can be read. Put it back.`);
@@ -35,7 +35,7 @@ export async function openMasterKeys(options: { path: string; isNew: boolean }):
 }
 
 /** A keyring of these keys that keeps its changes in the file, for processes that have no data of their own. */
-export async function openFileKeyring(options: { path: string; isNew: boolean }): Promise<KeyringPort> {
+export async function openFileKeyring(options: { path: string; isNew: boolean }): Promise<ChangeableKeyring> {
   const { path } = options;
   return createKeyring({
     initial: await openMasterKeys(options),
@@ -43,8 +43,26 @@ export async function openFileKeyring(options: { path: string; isNew: boolean })
   });
 }
 
+/** Puts the keys into the file. `writer`: where several processes may, the name of this one. */
+export async function writeMasterKeys(path: string, keys: MasterKeys, writer?: string): Promise<void> {
+  await writeDurableFile(path, encode(keys), writer);
+}
+
 /**
- * As {@link openFileKeyring}, beside the data: `needed` records there which keys it needs. Rejects with {@link Refusal} when
+ * Adds a new key to the file, and leaves the active one: its copies have to reach all gateways of a cluster first. Resolves
+ * with its id. Rejects with {@link Refusal} where there is no file, or it cannot be read.
+ */
+export async function addMasterKey(path: string): Promise<string> {
+  const stored = await readMasterKeys(path);
+  if (stored === undefined)
+    throw new Refusal(`${path} is missing: give the folder with the keys of a gateway.`);
+  const { keys: made, activeKeyId: keyId } = newMasterKeys();
+  await writeMasterKeys(path, { activeKeyId: stored.activeKeyId, keys: new Map([...stored.keys, ...made]) });
+  return keyId;
+}
+
+/**
+ * A keyring of these keys that keeps its changes in the file, beside the data: `needed` records there which keys it needs. Rejects with {@link Refusal} when
  * one of them is not among `keys`.
  */
 export async function openDataKeyring(options: {
@@ -53,7 +71,7 @@ export async function openDataKeyring(options: {
   needed: NeededKeys;
   /** Called with each change once it is durable, and awaited before it holds here: threads with keyrings of their own learn it. */
   onChange?: ((next: MasterKeys) => Promise<void>) | undefined;
-}): Promise<KeyringPort> {
+}): Promise<ChangeableKeyring> {
   const { path, keys, needed, onChange } = options;
   const recorded = (await needed.read()) ?? [];
   const present = [...keys.keys.keys()];
@@ -80,7 +98,8 @@ export async function openDataKeyring(options: {
   });
 }
 
-async function read(path: string): Promise<MasterKeys | undefined> {
+/** Undefined: there is no file. Rejects with {@link Refusal} as {@link openMasterKeys}. */
+export async function readMasterKeys(path: string): Promise<MasterKeys | undefined> {
   let text: string;
   try {
     text = await readSecretFile(path);

@@ -3,7 +3,7 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { assert, must } from '../../base/assert.ts';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../../base/crypto/aead.ts';
 import type { RandomPort } from '../../ports/clock.ts';
-import type { KeyringPort } from '../../ports/keyring.ts';
+import type { ChangeableKeyring } from '../../ports/keyring.ts';
 import { AppError } from '../../types/errors.ts';
 import { systemRandom } from '../system-clock.ts';
 
@@ -24,7 +24,7 @@ export interface KeyringOptions {
 }
 
 /** A keyring that has what another thread tells it, which makes all changes. */
-export interface FollowingKeyring extends KeyringPort {
+export interface FollowingKeyring extends ChangeableKeyring {
   follow(keys: MasterKeys): void;
 }
 

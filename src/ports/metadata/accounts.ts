@@ -9,6 +9,7 @@ import type {
   StoredPrincipal,
 } from '../../types/records/identity-records.ts';
 import type { MailRecord } from '../../types/records/mail-record.ts';
+import type { HeldMasterKeys, MasterKeysRecord } from '../../types/records/master-keys-record.ts';
 import type { AccessKeyRecord, AccountRecord } from '../../types/records/rows.ts';
 import type {
   CustomerRecord,
@@ -198,13 +199,15 @@ export interface AccountQueries {
   'get-account': { query: { accountId: AccountId }; result: { account: AccountRecord | null } };
   /**
    * R46: what has changed since. `gateway` names who asks, one process for its life: revocations wait for it. `reset`:
-   * what lies between is not kept, or was never so.
+   * what lies between is not kept, or was never so. `held` and `masterKeys`: the master keys that it has, and that the
+   * cluster uses.
    */
   'identity-changes': {
-    query: { gateway: string; since?: IdentityPosition };
-    result:
+    query: { gateway: string; since?: IdentityPosition; held?: HeldMasterKeys };
+    result: (
       | { kind: 'changes'; upTo: IdentityPosition; changes: IdentityChange[] }
-      | { kind: 'reset'; upTo: IdentityPosition };
+      | { kind: 'reset'; upTo: IdentityPosition }
+    ) & { masterKeys?: MasterKeysRecord };
   };
   /**
    * Records that have changed since change number `since`, `limit` at most, in order of their last changes; each once.

@@ -1,6 +1,7 @@
 // Commands and queries about blobs, the links and claims that hold them (R24 to R33), and the keys that wrap theirs.
 import type { ChecksumAlgorithm } from '../../types/checksums.ts';
 import type { BlobId, BucketId, LinkId } from '../../types/names.ts';
+import type { HeldMasterKeys, MasterKeysRecord } from '../../types/records/master-keys-record.ts';
 import type { BlobRecord, ForeignRecord, HistoryRecord } from '../../types/records/rows.ts';
 import type { PlacedChunks } from '../../types/repair-entries.ts';
 import type { BlobUse, WrappedKek } from '../../types/version.ts';
@@ -188,6 +189,11 @@ export interface BlobCommands {
     };
     outcome: { kind: 'rewrapped'; count: number; left?: number[] };
   };
+  /** Of the system shard of a cluster: replaces the record where it still has this revision; 0: there is none yet. */
+  'set-master-keys': {
+    command: { ifRevision: number; masterKeys: Omit<MasterKeysRecord, 'revision'> };
+    outcome: { kind: 'set'; masterKeys: MasterKeysRecord } | { kind: 'conflict' };
+  };
 }
 
 export interface BlobQueries {
@@ -235,6 +241,20 @@ export interface BlobQueries {
   'resolve-claims': {
     query: { claims: { blobId: BlobId; linkId: LinkId }[] };
     result: { held: boolean[] };
+  };
+  /**
+   * Of the system shard. `holders`: the gateways that have asked for changes of identities lately, from the memory of the
+   * shard's primary; while it has not been primary for long enough, `knownInMs` says when it will know all of them. `mark` is
+   * another one once a gateway has come, or has had requests that began under another key.
+   */
+  'get-master-keys': {
+    query: Record<never, never>;
+    result: {
+      masterKeys: MasterKeysRecord | null;
+      holders?: ({ gateway: string } & HeldMasterKeys)[];
+      mark?: string;
+      knownInMs?: number;
+    };
   };
   'list-wrapped-keys': {
     query: { notKeyId: string; after?: Uint8Array; limit: number };

@@ -66,6 +66,7 @@ export type CheckedTable =
   | 'tenancySequence'
   | 'accountRemovals'
   | 'mails'
+  | 'masterKeys'
   | 'priceLists'
   | 'invoices'
   | 'customerInvoices'

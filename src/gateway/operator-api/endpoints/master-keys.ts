@@ -1,7 +1,7 @@
-// The master keys: how a rotation stands, and beginning one.
+// The master keys: how a rotation stands, beginning one, and ending the use of older keys.
 import type { FastifyInstance } from 'fastify';
 import type { RotationProgress } from '../../../metadata/master-keys/rotate-keys.ts';
-import { booleanOf, listOf, named, numberOf, objectOf, textOf } from '../../http/json-schemas.ts';
+import { booleanOf, listOf, named, numberOf, objectOf, optional, textOf } from '../../http/json-schemas.ts';
 import type { OperatorContext } from '../operator-context.ts';
 
 export const KEY_ROTATION = objectOf<RotationProgress>({
@@ -14,6 +14,21 @@ export const KEY_ROTATION = objectOf<RotationProgress>({
   shardCount: numberOf(),
   rewrappedCount: numberOf('Keys wrapped anew since the rotation began, or since the process started.'),
   isWaitingForRequests: booleanOf('Requests hold up the removal of older keys, because they began before.'),
+  isUnused: optional(
+    booleanOf('Of a cluster: no stored key needs the older keys any more, and they may be removed.'),
+  ),
+  newKeyIds: optional(
+    listOf(textOf(), 'Of a cluster: in the file of the gateway that was asked, and not used yet.'),
+  ),
+  lacking: optional(
+    listOf(
+      objectOf<NonNullable<RotationProgress['lacking']>[number]>({
+        gateway: textOf('Its address.'),
+        keyIds: listOf(textOf()),
+      }),
+      'Of a cluster: gateways that lack one of all these keys.',
+    ),
+  ),
 });
 
 export async function masterKeys(
@@ -40,16 +55,35 @@ export async function masterKeys(
     {
       schema: {
         operationId: 'RotateKeys',
-        summary: 'Make a new master key, and begin to wrap all keys by it',
+        summary:
+          'Make a new master key, of a cluster take the one that all gateways have, and begin to wrap all keys by it',
         tags,
         response: { 202: progress },
       },
-      config: { errors: ['OperationAborted', 'NotImplemented'] },
+      config: { errors: ['OperationAborted'] },
     },
     async (_request, reply) => {
       await rotation.begin();
       wakeRotation();
       return reply.code(202).send(await rotation.progress());
+    },
+  );
+  app.delete<{ Params: { keyId: string } }>(
+    '/keys/:keyId',
+    {
+      schema: {
+        operationId: 'RemoveKey',
+        summary:
+          'Take an older master key of a cluster that nothing needs any more out of use, and out of the files of its gateways',
+        tags,
+        params: objectOf<{ keyId: string }>({ keyId: textOf('One of `olderKeyIds`.') }),
+        response: { 200: progress },
+      },
+      config: { errors: ['OperationAborted', 'NoSuchEntity'] },
+    },
+    async ({ params }) => {
+      await rotation.remove(params.keyId);
+      return rotation.progress();
     },
   );
 }
