@@ -377,7 +377,7 @@ beforehand.
 | memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102) | 60 MiB (56) | |
 | bodies at work | memory.bodyBuffer / bodyShareBytesMin, 512 | 455 (409) | 240 (227) | |
 | bodies that wait for memory | bodiesWaitingMax, 256 | 227 (204) | 120 (113) | |
-| bodies that have arrived and are not read, beyond one read of each | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | |
+| bodies that have arrived and are not read, beyond one read of each; and as much in small records of TLS (below 4 KiB) that wait to be decrypted | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | of TLS the connection ends beyond it |
 | answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51) | 30 MiB (28) | theirs are not counted |
 | bodies of the operator API and IAM, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
 | bodies of /api/v1, IAM and STS, of known senders, until they are answered | provedBodiesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | of the operator API they are not counted |
@@ -424,7 +424,7 @@ that it has begun, whose further results have their decision alone.
 
 Two thousand connections may send something at the same moment, and one turn of the loop would read it all. So heads are parsed in
 turns of tenants, by what they cost: 128 short ones in a turn, or 8 of 30 KB, and over TLS four handshakes. What does not fit waits
-in its socket. A metadata node starts 64 calls in a turn, of gateways in turns (one may have 750 deletions); accounts share its places for calls.
+in its socket. Of what comes over TLS 32 small records are decrypted at once. A metadata node starts 64 calls in a turn, of gateways in turns (one may have 750 deletions); accounts share its places for calls.
 
 What stays apart, each with turns of its own: the start of requests, heads and handshakes, reading from connections with what begins at the
 end of a body (32 in a turn, or four documents), and, in the process that has the shards, commands and queries. An account has a share of each.

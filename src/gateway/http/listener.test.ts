@@ -41,6 +41,8 @@ test.each([
       mayParseOn: () => true,
       mayParseHead: () => true,
       mayShakeHands: () => true,
+      mayDecrypt: () => true,
+      holdRecords: () => () => {},
     },
   );
   server.listen(0, '127.0.0.1');
@@ -71,6 +73,8 @@ const SLOW_ANSWERS = {
   mayParseOn: () => true,
   mayParseHead: () => true,
   mayShakeHands: () => true,
+  mayDecrypt: () => true,
+  holdRecords: () => () => {},
 } satisfies ListenerEvents;
 
 /** Over TLS, with a client that has connected and said nothing yet. Hands are shaken when `goOn` of `asked` is called. */

@@ -15,6 +15,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { shareOfThread } from '../../types/thread-share.ts';
 import { createSlicedParsing, type ParsingTurns } from './parse-in-slices.ts';
 import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
+import { type RecordTurns, TlsRecords } from './tls-records.ts';
 
 /** PEM texts. */
 export interface Certificate {
@@ -48,6 +49,9 @@ export interface ListenerEvents extends ParsingTurns {
   onLongHead(socket: Socket): void;
   /** A client wants to shake hands, over TLS. False: it is to wait; `goOn` is called when it is its turn. */
   mayShakeHands(socket: Socket, goOn: () => void): boolean;
+  /** What has come over TLS, on a socket that was taken or on the one that is secured since: as RecordTurns. */
+  mayDecrypt(socket: Socket, ...count: Parameters<RecordTurns['mayDecrypt']>): boolean;
+  holdRecords(socket: Socket, ...size: Parameters<RecordTurns['hold']>): ReturnType<RecordTurns['hold']>;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
@@ -64,7 +68,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   const takenMax = settings.connectionsMax + shareOfThread(LIMITS.refusedConnectionsMax, settings);
   let takenCount = 0;
   const parsing = createSlicedParsing(events);
-  const shakeHands = settings.tls === undefined ? undefined : takeHandshakes(server);
+  const shakeHands = settings.tls === undefined ? undefined : takeHandshakes(server, events);
   const begin = (socket: Socket) => {
     parsing.begin(socket);
     // Behind Node's own look at it: of a body behind an upgrade its parser misses no end.
@@ -84,6 +88,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     if (shakeHands !== undefined) awaitHello(socket, settings.headerTimeoutMs, shakeHands, events);
   });
   server.on('secureConnection', (socket: Socket) => {
+    noteSecured(socket);
     if (!hasAddress(socket)) {
       socket.destroy();
       return;
@@ -148,11 +153,28 @@ function hasAddress({ remoteAddress }: Socket): boolean {
 type ShakeHands = (socket: Socket) => void;
 
 /** Node's TLS server begins with no connection by itself any more. Gives what begins with one. */
-function takeHandshakes(server: Server): ShakeHands {
-  const [shakeHands] = server.listeners('connection') as ShakeHands[];
+function takeHandshakes(
+  server: Server,
+  { mayDecrypt, holdRecords }: Pick<ListenerEvents, 'mayDecrypt' | 'holdRecords'>,
+): ShakeHands {
+  const [shakeHands] = server.listeners('connection') as ((records: TlsRecords) => void)[];
   if (shakeHands === undefined) throw new Error('Node shakes hands with what connects');
   server.off('connection', shakeHands as () => void);
-  return shakeHands.bind(server);
+  return (socket) => {
+    const records: TlsRecords = new TlsRecords(socket, {
+      mayDecrypt: (count, goOn) => mayDecrypt(records.secured ?? socket, count, goOn),
+      hold: (sizeBytes) => holdRecords(records.secured ?? socket, sizeBytes),
+    });
+    shakeHands.call(server, records);
+  };
+}
+
+/** Of a stream that is no socket Node's TLS knows no address. */
+function noteSecured(secured: Socket & { _handle?: { _parentWrap?: { stream?: unknown } } }): void {
+  const records = secured._handle?._parentWrap?.stream;
+  if (!(records instanceof TlsRecords)) throw new Error('Node reads the records that it was given');
+  records.secured = secured;
+  for (const [name, value] of Object.entries(records.ends)) Object.defineProperty(secured, name, { value });
 }
 
 /**

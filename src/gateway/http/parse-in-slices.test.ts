@@ -58,6 +58,8 @@ async function open({ isSecure = false, waits = true, headsWait = false } = {}) 
         return !headsWait;
       },
       mayShakeHands: () => true,
+      mayDecrypt: () => true,
+      holdRecords: () => () => {},
     },
   );
   server.listen(0, '127.0.0.1');

@@ -60,6 +60,8 @@ import { createShedding, type Shedding } from './shedding.ts';
 const READ_TURNS = { turnBytesMax: 1024 * 1024, pieceBytesMin: 4096 };
 /** Of a read, what takes as long as to parse one chunk of a body. */
 const CHUNK_COST_BYTES = 1024;
+/** And what takes as long as to decrypt a small record of TLS, which may ask for an answer. */
+const RECORD_COST_BYTES = 4096;
 /** Of all heads and handshakes, in one turn: some ms. What waits may turn out to be many requests, or none: few of them go on in one. */
 const HEAD_TURNS = { turnBytesMax: 512 * 1024, pieceBytesMin: 4096, readBytes: 32 * 1024 };
 /** To shake hands takes 0.5 to 1 ms, and 7 with a large RSA key. */
@@ -351,6 +353,11 @@ function carrier(options: {
   const { settings, live, refuse, admit, serve, reads } = options;
   /** Apart from bodies: a crowd of the one takes nothing from the other. */
   const heads = createReadTurns(HEAD_TURNS);
+  /** That wait to be decrypted. */
+  const records = createFairShare({
+    limit: shareOfThread(LIMITS.intakeQueuesBytesMax, settings),
+    weights: SHARE_WEIGHTS,
+  });
   const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
     reply.hijack();
     void serve(request, reply.raw);
@@ -385,6 +392,14 @@ function carrier(options: {
           heads.mayGoOn(live.connections.pathOf(socket), costBytes, goOn),
         mayShakeHands: (socket, goOn) =>
           heads.mayGoOn(live.connections.pathOf(socket), HANDSHAKE_COST_BYTES, goOn),
+        mayDecrypt: (socket, recordCount, goOn) =>
+          reads.mayGoOn(live.connections.pathOf(socket), recordCount * RECORD_COST_BYTES, goOn),
+        holdRecords(socket, sizeBytes) {
+          const path = live.connections.pathOf(socket);
+          if (!records.mayTake(path, sizeBytes)) return undefined;
+          records.take(path, sizeBytes);
+          return () => records.giveBack(path, sizeBytes);
+        },
       }),
   });
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.
