@@ -104,11 +104,13 @@ export interface Accounts {
   keys(reference: string): Promise<{ account: AccountRecord; keys: AccessKeyRecord[] }>;
   /**
    * Adds an access key, made up where none is given; returns its secret for the only time. Throws NoSuchEntity,
-   * ValidationError, EntityAlreadyExists, and LimitExceeded for one key too many.
+   * ValidationError, EntityAlreadyExists, and LimitExceeded for one key too many. `isOnly`: in the place of all others, in one
+   * commit, so that who has one of them makes no other meanwhile.
    */
   addKey(
     reference: string,
     given: Pick<NewAccount, 'accessKey' | 'secretKey'>,
+    options?: { isOnly?: true },
   ): Promise<{ account: AccountRecord; key: AccessKeyRecord; secretKey: string }>;
   /**
    * Resolves when no gateway takes a disabled or deleted key any more. Throws NoSuchEntity; DeleteConflict for the last key
@@ -284,7 +286,7 @@ export function createAccounts(deps: {
       const { account } = await find(reference);
       return { account, keys: await keysOf(account) };
     },
-    async addKey(reference, given) {
+    async addKey(reference, given, options = {}) {
       checkAccountFields(given);
       const { account } = await find(reference);
       const { accessKey, secretKey } = keyPair(given);
@@ -293,6 +295,7 @@ export function createAccounts(deps: {
         await metadata.execute(system, 'add-access-key', {
           accountId: account.accountId,
           accessKey: sealed,
+          ...options,
         }),
       );
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
@@ -84,6 +84,23 @@ describe('a trial', () => {
     await expect(change(id, { trialDays: 30 })).rejects.toMatchObject(refused('trialDays'));
     expect(await change(id, { trialDays: 90 })).toMatchObject({ state: 'trial' });
   });
+});
+
+test('new keys are the only ones, whatever who has the old ones makes meanwhile', async () => {
+  const { id, accountId, accessKey: stolen } = await create();
+  const { shards } = world;
+  const { query } = shards;
+  // Whoever has a key makes another one as soon as it is looked which there are.
+  vi.spyOn(shards, 'query').mockImplementation(async (envelope, name, asked) => {
+    const reply = await query.call(shards, envelope, name, asked);
+    if (name === 'list-access-keys') await accounts.addKey(accountId, {}).catch(() => undefined);
+    return reply;
+  });
+  const reset = await change(id, { resetKeys: true });
+  vi.restoreAllMocks();
+  const { accessKeys } = await accounts.find(accountId);
+  expect(accessKeys).toEqual([reset.accessKey]);
+  expect(accessKeys).not.toContain(stolen);
 });
 
 test('what an operator has suspended no partner restores or deletes; what a partner has, either does', async () => {

@@ -137,16 +137,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
     });
   }
 
-  /** A new pair, and then none of the old ones. */
-  async function resetKeys(accountId: AccountId): Promise<void> {
-    const old = await keysOf(accountId);
-    const [oldest, ...others] = old;
-    // There is room for two: with both taken one has to go first.
-    const isFull = oldest !== undefined && others.length > 0;
-    if (isFull) await accounts.changeKey(accountId, { accessKey: oldest.accessKey, change: 'delete' });
-    await accounts.addKey(accountId, {});
-    for (const { accessKey } of isFull ? others : old)
-      await accounts.changeKey(accountId, { accessKey, change: 'delete' });
+  /** A new pair in the place of all others. */
+  async function resetKeys(accountId: AccountId): Promise<Pick<CustomerView, 'accessKey' | 'secretKey'>> {
+    const { key, secretKey } = await accounts.addKey(accountId, {}, { isOnly: true });
+    return { accessKey: key.accessKey, secretKey };
   }
 
   function controlOf(caller: ApiCaller, input: NewCustomer): number {
@@ -349,10 +343,10 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
       if (changes.sendPasswordReset === true)
         await deps.mails.order('password-reset', { ...record, email: to }, { isBounded });
-      if (changes.resetKeys === true) await resetKeys(record.accountId);
+      const pair = changes.resetKeys === true ? await resetKeys(record.accountId) : undefined;
       if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
-      const includeKeys = options.includeKeys === true || changes.resetKeys === true;
-      const view = await getCustomer(caller, id, { includeKeys });
+      const includeKeys = options.includeKeys === true && pair === undefined;
+      const view = { ...(await getCustomer(caller, id, { includeKeys })), ...pair };
       await setPlan(record, view);
       return view;
     },

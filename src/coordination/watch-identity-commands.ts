@@ -3,9 +3,10 @@
 import type { IdentityChange } from '../ports/identity-feed.ts';
 import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata/port.ts';
 
-const CHANGES: { readonly [N in CommandName]?: (command: CommandOf<N>) => IdentityChange } = {
+const CHANGES: { readonly [N in CommandName]?: (command: CommandOf<N>) => IdentityChange | undefined } = {
   'set-account': ({ accountId }) => ({ accountId }),
   'delete-account': ({ accountId }) => ({ accountId }),
+  'add-access-key': ({ accountId, isOnly }) => (isOnly ? { accountId } : undefined),
   'change-access-key': ({ accountId }) => ({ accountId }),
   'change-identities': ({ accountId }) => ({ accountId }),
 };

@@ -225,7 +225,7 @@ const commands: Commands = {
   // Users must be able to lose rights on a full disk. What an account has of identities is bounded (identity-api quotas).
   'change-identities': {
     define: changeIdentities,
-    growthBytes: NONE,
+    growthBytes: ({ newRecords = [] }) => newRecords.length * ROWS_BYTES,
     reserveBytes: ({ rows }) => rows.filter(({ record }) => record !== null).length * ROWS_BYTES,
   },
   'forget-identities': { define: forgetIdentities, growthBytes: NONE },

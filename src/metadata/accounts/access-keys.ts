@@ -1,9 +1,16 @@
 // An account's access keys as rows of the system shard: each key, and the list of an account's keys.
 import { fromUtf8 } from '../../base/bytes/bytes.ts';
-import type { RangeAddress, Row, View } from '../../ports/state-machine.ts';
+import type { RangeAddress, Row, RowPut, View } from '../../ports/state-machine.ts';
 import type { AccountId } from '../../types/names.ts';
 import { type AccessKeyRecord, accessKeyCodec } from '../../types/records/rows.ts';
-import { accessKeyRow, accountAccessKeyRow, prefixRange, TABLES } from '../schema/keyspace.ts';
+import {
+  accessKeyRow,
+  accountAccessKeyRow,
+  keyUseRow,
+  prefixRange,
+  remove,
+  TABLES,
+} from '../schema/keyspace.ts';
 
 /** More access keys than any account is let have. */
 const ACCESS_KEYS_MAX = 1000;
@@ -29,4 +36,13 @@ export function listAccessKeys(view: View, accountId: AccountId): string[] {
 export function findAccessKey(view: View, accessKey: string): AccessKeyRecord | undefined {
   const row = view.row(accessKeyRow(accessKey));
   return row && accessKeyCodec.decode(row);
+}
+
+/** Another key of the name, later, has not been used by it. */
+export function removeAccessKey(accountId: AccountId, accessKey: string): RowPut[] {
+  return [
+    remove(accessKeyRow(accessKey)),
+    remove(accountAccessKeyRow(accountId, accessKey)),
+    remove(keyUseRow(accessKey)),
+  ];
 }

@@ -1,4 +1,5 @@
-// Adds an access key to an account. No gateway has cached a key that did not exist, so none has to be notified.
+// Adds an access key to an account, beside the others or in the place of all of them. No gateway has cached a key that did not
+// exist, so none has to be notified of that one.
 
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -6,29 +7,38 @@ import { accessKeyCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accessKeyRow, accountAccessKeyRow, PRESENT, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { findAccessKey, listAccessKeys } from './access-keys.ts';
+import { findAccessKey, listAccessKeys, removeAccessKey } from './access-keys.ts';
 import { findLiveAccount } from './accounts.ts';
+import { lookAtChanges, noteChange } from './identity-changes.ts';
 
 export const addAccessKey = defineCommand<CommandOf<'add-access-key'>, OutcomeOf<'add-access-key'>>({
-  locks: ({ accountId }) => [exclusive(LOCK.accounts), exclusive(LOCK.account(accountId))],
+  locks: ({ accountId, isOnly }) => [
+    exclusive(LOCK.accounts),
+    exclusive(LOCK.account(accountId)),
+    ...(isOnly ? [exclusive(LOCK.identities)] : []),
+  ],
 
-  look({ accountId, accessKey }, view) {
+  look({ accountId, accessKey, isOnly }, view) {
     findLiveAccount(view, accountId);
     listAccessKeys(view, accountId);
     findAccessKey(view, accessKey.accessKey);
+    if (isOnly) lookAtChanges(view);
   },
 
-  decide({ accountId, accessKey }, view, { nowMs }) {
+  decide({ accountId, accessKey, isOnly }, view, { nowMs, random }) {
     if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     if (findAccessKey(view, accessKey.accessKey) !== undefined) return refuse({ kind: 'taken' });
-    if (listAccessKeys(view, accountId).length >= LIMITS.accessKeysPerAccountMax)
-      return refuse({ kind: 'too-many-keys' });
+    const others = listAccessKeys(view, accountId);
+    if (!isOnly && others.length >= LIMITS.accessKeysPerAccountMax) return refuse({ kind: 'too-many-keys' });
     const record = { ...accessKey, accountId, createdAtMs: nowMs };
+    const noted = isOnly && noteChange(view, { accountId, random });
     return {
-      outcome: { kind: 'added', accessKey: record },
+      outcome: { kind: 'added', accessKey: record, ...(noted && { revokedSeq: noted.seq }) },
       puts: [
+        ...(isOnly ? others.flatMap((other) => removeAccessKey(accountId, other)) : []),
         put(accessKeyRow(record.accessKey), accessKeyCodec.encode(record)),
         put(accountAccessKeyRow(accountId, record.accessKey), PRESENT),
+        ...(noted ? noted.puts : []),
       ],
     };
   },

@@ -4,9 +4,9 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import { accessKeyCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import { accessKeyRow, accountAccessKeyRow, keyUseRow, put, remove } from '../schema/keyspace.ts';
+import { accessKeyRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { findAccessKey, listAccessKeys } from './access-keys.ts';
+import { findAccessKey, listAccessKeys, removeAccessKey } from './access-keys.ts';
 import { findAccount } from './accounts.ts';
 import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
 
@@ -53,13 +53,7 @@ function usableKeys(view: View, accountId: Command['accountId']): string[] {
 
 function changeRows(view: View, { accountId, accessKey, change }: Command): RowPut[] {
   const address = accessKeyRow(accessKey);
-  if (change === 'delete')
-    return [
-      remove(address),
-      remove(accountAccessKeyRow(accountId, accessKey)),
-      // Another key of the name has not been used by it.
-      remove(keyUseRow(accessKey)),
-    ];
+  if (change === 'delete') return removeAccessKey(accountId, accessKey);
   const key = findAccessKey(view, accessKey);
   if (key === undefined) return [];
   const { isDisabled: _, ...enabled } = key;

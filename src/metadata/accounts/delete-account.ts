@@ -6,18 +6,9 @@ import type { AccountId } from '../../types/names.ts';
 import { type AccountRecord, accountCodec } from '../../types/records/rows.ts';
 import type { CustomerRecord } from '../../types/records/tenancy-records.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
-import {
-  accessKeyRow,
-  accountAccessKeyRow,
-  accountQuotaRow,
-  accountRemovalRow,
-  accountRow,
-  keyUseRow,
-  put,
-  remove,
-} from '../schema/keyspace.ts';
+import { accountQuotaRow, accountRemovalRow, accountRow, put, remove } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { listAccessKeys } from './access-keys.ts';
+import { listAccessKeys, removeAccessKey } from './access-keys.ts';
 import { beginRemoval } from './account-removals.ts';
 import { encodeAccountId, findAccount, indexRows } from './accounts.ts';
 import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
@@ -54,9 +45,7 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
       outcome: { kind: 'deleted', revokedSeq: change.seq },
       puts: [
         ...(ownsBuckets ? strip(view, account, nowMs) : removeAll(account)),
-        ...accessKeys.map((accessKey) => remove(accessKeyRow(accessKey))),
-        ...accessKeys.map((accessKey) => remove(accountAccessKeyRow(accountId, accessKey))),
-        ...accessKeys.map((accessKey) => remove(keyUseRow(accessKey))),
+        ...accessKeys.flatMap((accessKey) => removeAccessKey(accountId, accessKey)),
         ...change.puts,
         ...customerPuts(view, accountId, nowMs),
         ...beginRemoval(view, accountId, nowMs),

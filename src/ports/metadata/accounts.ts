@@ -93,9 +93,14 @@ export interface AccountCommands {
     outcome: { kind: 'noted'; mail: MailRecord } | { kind: 'gone' } | { kind: 'elsewhere' };
   };
   'add-access-key': {
-    command: { accountId: AccountId; accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> };
+    command: {
+      accountId: AccountId;
+      accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'>;
+      /** All others of the account go in the same commit. */
+      isOnly?: true;
+    };
     outcome:
-      | { kind: 'added'; accessKey: AccessKeyRecord }
+      | ({ kind: 'added'; accessKey: AccessKeyRecord } & Revocation)
       | { kind: 'no-such-account' }
       | { kind: 'taken' }
       | { kind: 'too-many-keys' };
