@@ -103,6 +103,26 @@ test('new keys are the only ones, whatever who has the old ones makes meanwhile'
   expect(accessKeys).not.toContain(stolen);
 });
 
+test('who restores a sub-account and gives it new keys lets nobody in by the old ones in between', async () => {
+  const { id, accountId, accessKey: stolen } = await create();
+  await change(id, { active: false });
+  const { shards } = world;
+  const { execute } = shards;
+  const keysAtRestoring: string[] = [];
+  vi.spyOn(shards, 'execute').mockImplementation(async (envelope, name, command) => {
+    if (name === 'set-account') keysAtRestoring.push(...(await accounts.find(accountId)).accessKeys);
+    return execute.call(shards, envelope, name, command);
+  });
+  const restored = await change(id, { active: true, resetKeys: true });
+  vi.restoreAllMocks();
+  expect(restored.state).toBe('trial');
+  expect(keysAtRestoring).toEqual([restored.accessKey]);
+  await change(id, { active: false }, OPERATOR);
+  await expect(change(id, { active: true, resetKeys: true })).rejects.toMatchObject({ code: 'AccessDenied' });
+  expect((await accounts.find(accountId)).accessKeys).toEqual([restored.accessKey]);
+  expect(keysAtRestoring).not.toContain(stolen);
+});
+
 test('what an operator has suspended no partner restores or deletes; what a partner has, either does', async () => {
   const { id, accountId } = await create();
   const restore = (caller: ApiCaller) => change(id, { active: true, trialToPaid: true }, caller);

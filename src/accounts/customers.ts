@@ -214,12 +214,18 @@ export function createCustomers(deps: CustomersDeps): Customers {
     };
   }
 
-  /** The account as it is stored then. */
-  async function save(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges) {
-    const { name, email } = changes;
+  /** Throws ValidationError, AccessDenied. */
+  function decided(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges) {
     const state = stateAfter(caller, record, changes);
     const after = withHold(caller, changed(caller, record, changes), state);
     checkStorage(after);
+    return { state, after };
+  }
+
+  /** The account as it is stored then. */
+  async function save(caller: ApiCaller, record: CustomerRecord, changes: CustomerChanges) {
+    const { name, email } = changes;
+    const { state, after } = decided(caller, record, changes);
     const { accountId } = record;
     const outcome = requireDone(
       await metadata.execute(system, 'set-account', {
@@ -238,6 +244,18 @@ export function createCustomers(deps: CustomersDeps): Customers {
     if (outcome.kind === 'conflict')
       throw taken(outcome.field, `An account with this ${outcome.field} already exists.`);
     return outcome.account;
+  }
+
+  /** Of what opens the account: the new ones. The new pair, if it was asked for. */
+  async function resetAccess(
+    caller: ApiCaller,
+    { accountId }: CustomerRecord,
+    { password, resetKeys: hasNewKeys, resetMFA }: CustomerChanges,
+  ): Promise<Pick<CustomerView, 'accessKey' | 'secretKey'> | undefined> {
+    if (password !== undefined) await setPassword(caller, accountId, password);
+    const pair = hasNewKeys === true ? await resetKeys(accountId) : undefined;
+    if (resetMFA === true) await deps.resetRootMfa(accountId);
+    return pair;
   }
 
   async function getCustomer(
@@ -339,12 +357,14 @@ export function createCustomers(deps: CustomersDeps): Customers {
       const isBounded = caller.level !== 'admin';
       if (changes.sendPasswordReset === true && isBounded)
         await deps.mails.requireRoom({ ...record, email: normaliseEmail(email ?? record.email) });
+      // Who restores it and resets its keys has it closed to the old ones until they are gone.
+      const isClosed = record.state === 'suspended';
+      if (isClosed) decided(caller, record, changes);
+      const before = isClosed ? await resetAccess(caller, record, changes) : undefined;
       const { email: to } = await save(caller, record, changes);
-      if (changes.password !== undefined) await setPassword(caller, record.accountId, changes.password);
+      const pair = isClosed ? before : await resetAccess(caller, record, changes);
       if (changes.sendPasswordReset === true)
         await deps.mails.order('password-reset', { ...record, email: to }, { isBounded });
-      const pair = changes.resetKeys === true ? await resetKeys(record.accountId) : undefined;
-      if (changes.resetMFA === true) await deps.resetRootMfa(record.accountId);
       const includeKeys = options.includeKeys === true && pair === undefined;
       const view = { ...(await getCustomer(caller, id, { includeKeys })), ...pair };
       await setPlan(record, view);
