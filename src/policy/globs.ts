@@ -1,6 +1,7 @@
 // Texts with wildcards, ready to be matched: `*` for any characters, `?` for one. A match takes time in proportion to the text's
 // length times a thirty-second of the pattern's, whatever they are: no regular expressions, no going back. What searches take is
 // counted (match-work.ts).
+import { findText, NATIVE_UNITS_MAX } from '../base/text/find-text.ts';
 import { spend } from './match-work.ts';
 
 /** A piece of a pattern: text that stands for itself, or a wildcard. */
@@ -172,8 +173,8 @@ function matchTexts(parts: readonly string[], text: string): boolean {
   let at = first.length;
   for (let index = 1; index < parts.length - 1; index++) {
     const part = parts[index] ?? '';
-    spend(1 + stepsOf(part));
-    const found = text.indexOf(part, at);
+    spend(1 + (part.length > NATIVE_UNITS_MAX ? TEXT_STEPS * part.length : stepsOf(part)));
+    const found = findText(text, part, at);
     spend(TEXT_STEPS * ((found < 0 ? text.length : found) - at));
     if (found < 0) return false;
     at = found + part.length;

@@ -145,6 +145,7 @@ test.each([
   [`*${'a'.repeat(29)}?b*`],
   [`*${'a'.repeat(31)}?b*`],
   [`*${'a'.repeat(28)}b*`],
+  [`*${'a'.repeat(250)}b${'a'.repeat(255)}*`],
 ])('thousands of short patterns, %s, are held against a long text within one turn', (pattern) => {
   const Condition = { StringLike: { 'aws:UserAgent': manyValues(pattern) } };
   const policy = compiled(of2012([{ ...ALLOW, Condition }]));

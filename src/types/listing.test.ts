@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { withinOneTurn } from '../../tests/support/run/loop-watch.ts';
 import { commonPrefixOf, markerBytes, pageAfter } from './listing.ts';
 
 test.each([
@@ -29,4 +30,12 @@ test('a marker outside of the prefix is a key', () => {
 test('markers are cut behind the longest key', () => {
   expect(markerBytes('é'.repeat(2000))).toHaveLength(1025);
   expect(markerBytes('ab')).toEqual(Uint8Array.of(97, 98));
+});
+
+test('whatever the delimiter, the keys of a page are soon grouped', () => {
+  const keys = Array.from({ length: 1000 }, (_, at) => `${'a'.repeat(1020)}${at}`);
+  const delimiter = `${'a'.repeat(250)}b${'a'.repeat(255)}`;
+  withinOneTurn(() => {
+    for (const key of keys) expect(commonPrefixOf(key, { prefix: '', delimiter })).toBe(undefined);
+  });
 });

@@ -1,5 +1,6 @@
 // How S3 listings roll keys up (AWS "Organizing objects using prefixes"). Where pages begin and end is the queries'.
 import { utf8 } from '../base/bytes/bytes.ts';
+import { findText } from '../base/text/find-text.ts';
 import { LIMITS } from './limits.ts';
 
 export interface Grouping {
@@ -11,7 +12,7 @@ export interface Grouping {
 /** What `key`, which begins with the prefix, is listed as: a common prefix, or (undefined) itself. */
 export function commonPrefixOf(key: string, { prefix, delimiter }: Grouping): string | undefined {
   if (!delimiter) return undefined;
-  const at = key.indexOf(delimiter, prefix.length);
+  const at = findText(key, delimiter, prefix.length);
   return at < 0 ? undefined : key.slice(0, at + delimiter.length);
 }
 
