@@ -25,7 +25,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
     });
   addInit(cluster, context);
   addGrow(cluster, context);
-  addNewKey(cluster, context);
+  addKeyCommands(cluster, context);
   addStatus(cluster, context);
   addDiskCommands(cluster, context);
   addRebuild(cluster, context);
@@ -83,7 +83,7 @@ function addGrow(cluster: Command, context: ClusterCommandContext): void {
   });
 }
 
-function addNewKey(cluster: Command, context: ClusterCommandContext): void {
+function addKeyCommands(cluster: Command, context: ClusterCommandContext): void {
   cluster
     .command('add-key <dir>')
     .description(
@@ -96,6 +96,21 @@ function addNewKey(cluster: Command, context: ClusterCommandContext): void {
       context.print(`${path} has the new master key ${await addMasterKey(path)}.`);
       context.print('Copy the file to the folders of all gateways, which read it within seconds.');
       context.print('Then bring all keys under it: holdfast keys rotate');
+      process.exit(0);
+    });
+  cluster
+    .command('remove-key <dir> <key>')
+    .description(
+      'take a master key that `holdfast keys remove` has ended out of a folder of keys that no gateway may write',
+    )
+    .showHelpAfterError()
+    .action(async (folder: string, keyId: string) => {
+      const { removeMasterKey, MASTER_KEYS_FILE } = await import(
+        '../../src/platform/keyring/file-keyring.ts'
+      );
+      const path = join(resolve(folder), MASTER_KEYS_FILE);
+      await removeMasterKey(path, keyId);
+      context.print(`${path} has the master key ${keyId} no more.`);
       process.exit(0);
     });
 }

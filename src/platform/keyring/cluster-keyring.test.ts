@@ -1,11 +1,24 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createManualClock, type ManualClock } from '../../../tests/support/run/simulated.ts';
 import type { MasterKeysRecord } from '../../types/records/master-keys-record.ts';
 import { type OpenedClusterKeyring, openClusterKeyring } from './cluster-keyring.ts';
-import { addMasterKey, openMasterKeys } from './file-keyring.ts';
+import { addMasterKey, openMasterKeys, removeMasterKey } from './file-keyring.ts';
 
 let folder: string;
 let path: string;
@@ -104,4 +117,60 @@ test('a file that is broken or gone is told of once, and changes nothing', async
   await keyring.readAgain();
   expect(warnings).toEqual([expect.stringContaining('does not hold master keys')]);
   expect(keyring.wrap(Buffer.alloc(32)).keyId).toBe(activeKeyId);
+});
+
+test('where there is no record yet, the keys of the start are used, whatever comes into the file', async () => {
+  const first = keyring.activeKeyId;
+  const own = await readFile(path, 'utf8');
+  await rm(path);
+  const { activeKeyId: foreign } = await openMasterKeys({ path, isNew: true });
+  await keyring.readAgain();
+  expect(keyring.wrap(Buffer.alloc(32)).keyId).toBe(first);
+  expect(keyring.newKeyIds()).toEqual([foreign]);
+  expect(keyring.held()).toEqual({ keyIds: [foreign], settledKeyId: first });
+  expect(warnings).toEqual([`it lacks the master key ${first}, which the cluster uses`]);
+  // A new key that is withdrawn is one no more.
+  await writeFile(path, own);
+  await keyring.readAgain();
+  expect(keyring.newKeyIds()).toEqual([]);
+  expect(keyring.held()).toEqual({ keyIds: [first], settledKeyId: first });
+});
+
+test('a file behind a link is written where it is, of the same owner, and nothing is left beside it', async () => {
+  const old = keyring.activeKeyId;
+  const place = join(folder, 'place');
+  await rename(path, place);
+  await symlink('place', path);
+  const owner = process.getuid?.() === 0 ? 4711 : (process.getuid?.() ?? 0);
+  await chown(place, owner, process.getgid?.() ?? 0);
+  const added = await addMasterKey(path);
+  await writeFile(join(folder, 'place.killed.new'), 'secret');
+  await utimes(join(folder, 'place.killed.new'), 1, 1);
+  keyring.learn(recordOf({ activeKeyId: old }));
+  await keyring.readAgain();
+  keyring.learn(recordOf({ activeKeyId: added, removedKeyIds: [old] }));
+  await keyring.readAgain();
+  expect((await stored()).keys.map(({ id }) => id)).toEqual([added]);
+  expect((await readdir(folder)).sort()).toEqual(['master-keys.json', 'place']);
+  expect((await lstat(path)).isSymbolicLink()).toBe(true);
+  expect(await stat(place)).toMatchObject({ uid: owner, mode: 0o100600 });
+});
+
+test('where the file cannot be written, a removed key in it is told of, and taken out by hand', async () => {
+  const old = keyring.activeKeyId;
+  const added = await addMasterKey(path);
+  await keyring.readAgain();
+  // A folder in which the temporary file cannot be made.
+  await mkdir(`${path}.w.new`);
+  keyring.learn(recordOf({ activeKeyId: added, olderKeyIds: [old] }));
+  await keyring.readAgain();
+  expect(warnings).toEqual([]);
+  keyring.learn(recordOf({ activeKeyId: added, removedKeyIds: [old] }));
+  await keyring.readAgain();
+  expect(warnings).toEqual([
+    expect.stringMatching(`^it still has the removed master key ${old}, and cannot be written here: `),
+  ]);
+  await removeMasterKey(path, old);
+  expect(await stored()).toMatchObject({ activeKeyId: added, keys: [{ id: added }] });
+  await expect(removeMasterKey(path, added)).rejects.toThrow('is the only master key');
 });

@@ -47,6 +47,8 @@ class Opened implements OpenedClusterKeyring {
   readonly #keys: Map<string, Uint8Array>;
   /** As the file had it last. */
   #file: MasterKeys;
+  /** Used as long as there is no record. What comes into the file later waits for one. */
+  readonly #first: Pick<MasterKeysRecord, 'activeKeyId' | 'olderKeyIds'>;
   #record: MasterKeysRecord | undefined;
   #activeSince: Moment;
   #trouble = '';
@@ -56,12 +58,25 @@ class Opened implements OpenedClusterKeyring {
     this.#options = options;
     this.#file = initial;
     this.#keys = new Map(initial.keys);
+    const { activeKeyId } = initial;
+    const keyIds = [...initial.keys.keys()];
+    // A folder of a single node may be in the midst of a rotation.
+    this.#first = { activeKeyId, olderKeyIds: keyIds.slice(0, keyIds.indexOf(activeKeyId)) };
     this.#ring = createKeyring({ initial });
     this.#activeSince = momentNow(options.clock);
   }
 
   get activeKeyId(): string {
-    return this.#record?.activeKeyId ?? this.#file.activeKeyId;
+    return this.#used.activeKeyId;
+  }
+
+  get #used(): Pick<MasterKeysRecord, 'activeKeyId' | 'olderKeyIds'> {
+    return this.#record ?? this.#first;
+  }
+
+  get #usedKeyIds(): string[] {
+    const { activeKeyId, olderKeyIds } = this.#used;
+    return [...olderKeyIds, activeKeyId];
   }
 
   wrap(kek: Uint8Array) {
@@ -76,24 +91,21 @@ class Opened implements OpenedClusterKeyring {
     return this.#ring.unwrap(wrapped);
   }
 
+  /** Of the file as it is now, and of those that are used the ones that it had. */
   keyIds(): readonly string[] {
     const removed = this.#record?.removedKeyIds ?? [];
-    return [...this.#keys.keys()].filter((keyId) => !removed.includes(keyId));
+    const used = this.#usedKeyIds.filter((keyId) => this.#keys.has(keyId));
+    const keyIds = new Set([...this.#file.keys.keys(), ...used]);
+    return [...keyIds].filter((keyId) => !removed.includes(keyId));
   }
 
   newKeyIds(): readonly string[] {
-    const keyIds = this.keyIds();
-    const { activeKeyId, olderKeyIds } = this.#record ?? {
-      activeKeyId: this.activeKeyId,
-      // A folder of a single node that was in the midst of a rotation.
-      olderKeyIds: keyIds.slice(0, Math.max(0, keyIds.indexOf(this.activeKeyId))),
-    };
-    return keyIds.filter((keyId) => keyId !== activeKeyId && !olderKeyIds.includes(keyId));
+    const used = this.#usedKeyIds;
+    return this.keyIds().filter((keyId) => !used.includes(keyId));
   }
 
   missing(): readonly string[] {
-    const { activeKeyId, olderKeyIds } = this.#record ?? { activeKeyId: this.activeKeyId, olderKeyIds: [] };
-    return [...olderKeyIds, activeKeyId].filter((keyId) => !this.#keys.has(keyId));
+    return this.#usedKeyIds.filter((keyId) => !this.#keys.has(keyId));
   }
 
   record(): MasterKeysRecord | undefined {
@@ -104,7 +116,9 @@ class Opened implements OpenedClusterKeyring {
     const { activeKeyId } = this;
     const oldestMs = this.#options.oldestRequestMs() ?? Number.POSITIVE_INFINITY;
     const isSettled = this.#keys.has(activeKeyId) && oldestMs > this.#activeSince.monotonicMs;
-    return { keyIds: this.keyIds(), ...(isSettled && { settledKeyId: activeKeyId }) };
+    // What it needs after a restart counts: the file.
+    const keyIds = this.keyIds().filter((keyId) => this.#file.keys.has(keyId));
+    return { keyIds, ...(isSettled && { settledKeyId: activeKeyId }) };
   }
 
   learn(record: MasterKeysRecord): void {
@@ -117,8 +131,7 @@ class Opened implements OpenedClusterKeyring {
   readAgain(): Promise<void> {
     this.#lastRead = this.#lastRead.then(async () => {
       try {
-        await this.#readFile();
-        this.#note('');
+        this.#note(await this.#readFile());
       } catch (error) {
         this.#note((error as Error).message);
       }
@@ -133,54 +146,66 @@ class Opened implements OpenedClusterKeyring {
     }
   }
 
-  /** Takes new keys from the file, and brings it up to what the cluster uses. */
-  async #readFile(): Promise<void> {
-    const { path, writer } = this.#options;
+  /** Takes new keys from the file, and brings it up to what the cluster uses. Resolves with what stays wrong; empty: nothing. */
+  async #readFile(): Promise<string> {
+    const { path, writer, log } = this.#options;
     const file = await readMasterKeys(path);
     if (file !== undefined) {
       this.#file = file;
       for (const [keyId, key] of file.keys) if (!this.#keys.has(keyId)) this.#keys.set(keyId, key);
       this.#exchange();
     }
+    if (this.missing().length > 0) return '';
     const wanted = this.#wanted();
-    if (wanted === undefined || (file !== undefined && isSame(wanted, file))) return;
-    await writeMasterKeys(path, wanted, writer);
+    const wrong = whatIsWrong(file, wanted);
+    if (this.#record === undefined || (file !== undefined && isSame(wanted, file))) return wrong;
+    try {
+      await writeMasterKeys(path, wanted, writer);
+    } catch (error) {
+      return wrong && `${wrong}, and cannot be written here: ${(error as Error).message}`;
+    }
     this.#file = wanted;
-    this.#options.log.info(
-      { activeKeyId: wanted.activeKeyId, keyIds: [...wanted.keys.keys()] },
-      'master-keys-written',
-    );
+    log.info({ activeKeyId: wanted.activeKeyId, keyIds: [...wanted.keys.keys()] }, 'master-keys-written');
+    return '';
   }
 
-  /** What the file should have: all keys but the removed ones, also those that an older copy in its place lacks. */
-  #wanted(): MasterKeys | undefined {
-    const { activeKeyId } = this;
-    if (this.#record === undefined || !this.#keys.has(activeKeyId)) return undefined;
-    const keys = new Map([...this.#keys].filter(([keyId]) => this.keyIds().includes(keyId)));
-    return { activeKeyId, keys };
+  /** What the file should have: its keys but the removed ones, and the used ones, also those that an older copy in its place lacks. */
+  #wanted(): MasterKeys {
+    const keyIds = this.keyIds();
+    // In the order of their making.
+    const keys = new Map([...this.#keys].filter(([keyId]) => keyIds.includes(keyId)));
+    return { activeKeyId: this.activeKeyId, keys };
   }
 
   #exchange(): void {
     const { activeKeyId } = this;
     if (this.#keys.has(activeKeyId)) this.#ring.follow({ activeKeyId, keys: new Map(this.#keys) });
-    const missing = this.missing();
-    if (missing.length > 0)
-      this.#note(`it lacks the master key ${missing.join(', ')}, which the cluster uses`);
+    if (this.missing().length > 0) this.#note('');
   }
 
   /** Logs what is wrong with the file, when that changes. */
   #note(trouble: string): void {
     const missing = this.missing();
-    const now =
-      trouble === '' && missing.length > 0
-        ? `it lacks the master key ${missing.join(', ')}, which the cluster uses`
-        : trouble;
+    const now = trouble === '' && missing.length > 0 ? lacksKeys(missing) : trouble;
     if (now === this.#trouble) return;
     this.#trouble = now;
     const { log, path } = this.#options;
     if (now === '') log.info({ path }, 'master-keys-file-good');
     else log.warn({ path, reason: now }, 'master-keys-file-outdated');
   }
+}
+
+/** That the file names another active key is nothing: the record does. */
+function whatIsWrong(file: MasterKeys | undefined, wanted: MasterKeys): string {
+  if (file === undefined) return 'it is gone';
+  const lacking = [...wanted.keys.keys()].filter((keyId) => !file.keys.has(keyId));
+  if (lacking.length > 0) return lacksKeys(lacking);
+  const removed = [...file.keys.keys()].filter((keyId) => !wanted.keys.has(keyId));
+  return removed.length === 0 ? '' : `it still has the removed master key ${removed.join(', ')}`;
+}
+
+function lacksKeys(keyIds: readonly string[]): string {
+  return `it lacks the master key ${keyIds.join(', ')}, which the cluster uses`;
 }
 
 function isSame(a: MasterKeys, b: MasterKeys): boolean {

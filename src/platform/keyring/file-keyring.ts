@@ -1,5 +1,7 @@
 // Master keys in a file of mode 0600 in the data folder. Who has the file and the data reads everything; who loses it
 // has lost everything, so a missing or odd file is refused and never replaced.
+import { readdir, realpath, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { KEY_BYTES } from '../../base/crypto/aead.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ChangeableKeyring } from '../../ports/keyring.ts';
@@ -11,6 +13,8 @@ import type { NeededKeys } from './needed-keys.ts';
 export const MASTER_KEYS_FILE = 'master-keys.json';
 
 const FORMAT = 1;
+/** A temporary file so much older than the newest is nobody's any more. */
+const LEFT_BEHIND_MS = 60_000;
 
 interface StoredKeys {
   format: number;
@@ -43,9 +47,35 @@ export async function openFileKeyring(options: { path: string; isNew: boolean })
   });
 }
 
-/** Puts the keys into the file. `writer`: where several processes may, the name of this one. */
+/**
+ * Puts the keys into the file of a gateway, whose owner and place, behind symbolic links, stay as they are. `writer`: the name
+ * of this process, of several that may do so.
+ */
 export async function writeMasterKeys(path: string, keys: MasterKeys, writer?: string): Promise<void> {
-  await writeDurableFile(path, encode(keys), writer);
+  const place = await unlessGone(realpath(path));
+  const like = await unlessGone(stat(path));
+  const target = place ?? path;
+  await writeDurableFile(target, encode(keys), { writer, like });
+  if (writer !== undefined) await removeLeftBehind(target);
+}
+
+async function unlessGone<T>(asked: Promise<T>): Promise<T | undefined> {
+  return asked.catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  });
+}
+
+/** Temporary files of writers that were killed: they hold keys that may be removed since. */
+async function removeLeftBehind(path: string): Promise<void> {
+  const name = basename(path);
+  const { mtimeMs } = await stat(path);
+  for (const other of await readdir(dirname(path))) {
+    if (!other.startsWith(`${name}.`) || !other.endsWith('.new')) continue;
+    const left = join(dirname(path), other);
+    const found = await unlessGone(stat(left));
+    if (found !== undefined && mtimeMs - found.mtimeMs > LEFT_BEHIND_MS) await rm(left, { force: true });
+  }
 }
 
 /**
@@ -53,12 +83,31 @@ export async function writeMasterKeys(path: string, keys: MasterKeys, writer?: s
  * with its id. Rejects with {@link Refusal} where there is no file, or it cannot be read.
  */
 export async function addMasterKey(path: string): Promise<string> {
-  const stored = await readMasterKeys(path);
-  if (stored === undefined)
-    throw new Refusal(`${path} is missing: give the folder with the keys of a gateway.`);
+  const stored = await readFolderKeys(path);
   const { keys: made, activeKeyId: keyId } = newMasterKeys();
   await writeMasterKeys(path, { activeKeyId: stored.activeKeyId, keys: new Map([...stored.keys, ...made]) });
   return keyId;
+}
+
+/**
+ * Takes a key out of the file, where no gateway may do so. Rejects with {@link Refusal} where it is not in it, or is the only
+ * one.
+ */
+export async function removeMasterKey(path: string, keyId: string): Promise<void> {
+  const stored = await readFolderKeys(path);
+  const keys = new Map(stored.keys);
+  const present = [...keys.keys()].join(', ');
+  if (!keys.delete(keyId)) throw new Refusal(`${path} has no master key ${keyId}; it has ${present}.`);
+  const newest = [...keys.keys()].at(-1);
+  if (newest === undefined) throw new Refusal(`${keyId} is the only master key in ${path}.`);
+  const activeKeyId = keys.has(stored.activeKeyId) ? stored.activeKeyId : newest;
+  await writeMasterKeys(path, { activeKeyId, keys });
+}
+
+async function readFolderKeys(path: string): Promise<MasterKeys> {
+  const stored = await readMasterKeys(path);
+  if (stored !== undefined) return stored;
+  throw new Refusal(`${path} is missing: give the folder with the keys of a gateway.`);
 }
 
 /**
