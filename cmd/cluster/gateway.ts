@@ -212,7 +212,7 @@ function openRotation(
   { coordinator: { jobLocks }, stopping, addressOf }: JoinedCluster,
   { metadata, keyring }: { metadata: MetadataPort; keyring: OpenedClusterKeyring },
 ): ClusterKeyRotation {
-  const nameOf = (gateway: string) => addressOf(gateway) ?? gateway;
+  const nameOf = (gateway: string) => addressOf(gateway) ?? `one that starts or has ended (${gateway})`;
   const rotation = createClusterKeyRotation({ metadata, keyring, clock, log, nameOf });
   void keyring.follow(stopping);
   const job = { name: 'rotate-keys', failedEvent: 'key-rotation-failed', retryMs: LOOK_AGAIN_MS };

@@ -8,6 +8,9 @@ const POLL_MS = 500;
 const COPY_AGAIN =
   'master-keys.json of the server has changed: copy it again, and keep the copy apart from the data.\n' +
   'An older copy does not open what is written from now on, and opens nothing once the rotation is done.';
+const REMOVED =
+  'Gateways take the key out of their files where they may write them. Where they may not, as in a Secret, do so by\n' +
+  '`holdfast cluster remove-key FOLDER KEY`. Then make a new copy of master-keys.json for your safe.';
 
 /** As the operator API has it. */
 export interface Keys {
@@ -54,7 +57,19 @@ export async function rotateKeys(
     keys = (await client.call('GET', '/keys')) as Keys;
   }
   printKeys(context, keys, options);
-  if (options.json !== true) context.print(COPY_AGAIN);
+  if (options.json !== true) context.print(isOfCluster(keys) ? nextStep(keys) : COPY_AGAIN);
+}
+
+/** A single node has no new keys that wait: it makes them. */
+function isOfCluster({ newKeyIds }: Keys): boolean {
+  return newKeyIds !== undefined;
+}
+
+function nextStep({ olderKeyIds, isUnused }: Keys): string {
+  const removals = olderKeyIds.map((keyId) => `holdfast keys remove ${keyId}`).join(', ');
+  return isUnused === true
+    ? `Next: ${removals}`
+    : `Once \`holdfast keys status\` says that nothing needs the older key any more: ${removals}`;
 }
 
 /** Of a cluster: takes an older key that nothing needs out of the files of all gateways. */
@@ -62,7 +77,7 @@ export async function removeKey(context: CliContext, keyId: string, options: Con
   const client = await connect(context, options);
   const keys = (await client.call('DELETE', `/keys/${encodeURIComponent(keyId)}`)) as Keys;
   printKeys(context, keys, options);
-  if (options.json !== true) context.print(COPY_AGAIN);
+  if (options.json !== true) context.print(REMOVED);
 }
 
 function printKeys(context: CliContext, keys: Keys, options: ConnectOptions): void {

@@ -11,8 +11,8 @@ const PAGE_ROWS = 256;
 const CLEAN_PASSES = 2;
 
 /**
- * `clean`: the last passes have found nothing, and nothing can come after them. `held-up`: this one found nothing, and may not
- * count, because requests of before are under way.
+ * `clean`: the last passes have found nothing, and nothing can come after them. `held-up`: the last one found nothing, and may
+ * not count, because requests of before are under way: there is no other one before they have ended.
  */
 export type PassState = 'under-way' | 'ended' | 'held-up' | 'clean';
 
@@ -54,6 +54,7 @@ class Passes implements RewrapPasses {
   readonly #deps: Parameters<typeof createRewrapPasses>[0];
   #pass: Pass | undefined;
   #cleanPasses = 0;
+  #hasFoundNone = false;
   #cleanMark: string | undefined;
   #rewrappedCount = 0;
 
@@ -76,12 +77,14 @@ class Passes implements RewrapPasses {
   forget(): void {
     this.#pass = undefined;
     this.#cleanPasses = 0;
+    this.#hasFoundNone = false;
   }
 
   async work(signal: AbortSignal): Promise<PassState> {
     const { metadata } = this.#deps;
     this.#pass ??= await this.#newPass();
     const pass = this.#pass;
+    if (pass === undefined) return 'held-up';
     while (!signal.aborted && (await this.#rewrapPage(pass)) && pass.shard < metadata.shardCount);
     if (pass.shard < metadata.shardCount) return 'under-way';
     // Requests that began before the new key was made may still commit under the old one: a pass counts only when it
@@ -91,13 +94,16 @@ class Passes implements RewrapPasses {
     if (pass.mark !== this.#cleanMark) this.#cleanPasses = 0;
     this.#cleanPasses = hasFoundNone && pass.canBeLast ? this.#cleanPasses + 1 : 0;
     this.#cleanMark = pass.mark;
+    this.#hasFoundNone = hasFoundNone;
     this.#pass = undefined;
     if (this.#cleanPasses >= CLEAN_PASSES) return 'clean';
     return hasFoundNone && !pass.canBeLast ? 'held-up' : 'ended';
   }
 
-  async #newPass(): Promise<Pass> {
+  /** Undefined: it would find nothing, and not count. */
+  async #newPass(): Promise<Pass | undefined> {
     const mark = await this.#deps.settledMark();
+    if (mark === undefined && this.#hasFoundNone) return undefined;
     return {
       ...{ shard: 0, after: undefined, foundCount: 0, movesSeen: 0 },
       ...{ canBeLast: mark !== undefined, mark },

@@ -60,7 +60,8 @@ export function createClusterKeyRotation(deps: ClusterKeyRotationDeps): ClusterK
       const lacking = lackingOf(deps, holders, [keyId]);
       if (lacking.length > 0) throw notEverywhere(keyId, lacking);
       const olderKeyIds = [record.activeKeyId];
-      await shared.set(record, { activeKeyId: keyId, olderKeyIds, shardsDone: 0, rewrappedCount: 0 });
+      const changes = { activeKeyId: keyId, olderKeyIds, shardsDone: 0, rewrappedCount: 0 };
+      if (!(await shared.set(record, changes))) throw changedMeanwhile();
       log.info({ keyId }, 'master-key-added');
     },
     async remove(keyId) {
@@ -70,7 +71,7 @@ export function createClusterKeyRotation(deps: ClusterKeyRotationDeps): ClusterK
       if (unused?.mark !== mark || !areSettled(holders, record)) throw stillNeeded(keyId);
       const olderKeyIds = record.olderKeyIds.filter((other) => other !== keyId);
       const removedKeyIds = [...record.removedKeyIds, keyId].slice(-REMOVED_KEYS_MAX);
-      await shared.set(record, { olderKeyIds, removedKeyIds, unused });
+      if (!(await shared.set(record, { olderKeyIds, removedKeyIds, unused }))) throw changedMeanwhile();
       log.info({ keyId, rewrappedCount: record.rewrappedCount }, 'master-key-removed');
     },
     async progress() {
@@ -112,12 +113,16 @@ function createSharedRecord({ metadata, keyring, clock }: ClusterKeyRotationDeps
         await clock.sleep(knownInMs);
       }
     },
-    async set(before: MasterKeysRecord, changes: Partial<MasterKeysRecord>): Promise<void> {
+    /** False: another one has changed it meanwhile. */
+    async set(before: MasterKeysRecord, changes: Partial<MasterKeysRecord>): Promise<boolean> {
       const { revision: ifRevision, unused: _, ...rest } = before;
       const command = { ifRevision, masterKeys: { ...rest, ...changes } };
       const outcome = doneValue(await metadata.execute({ shard: SYSTEM_SHARD }, 'set-master-keys', command));
-      if (outcome.kind === 'conflict') throw underWay();
-      keyring.learn(outcome.masterKeys);
+      if (outcome.kind === 'conflict') return false;
+      const { masterKeys } = outcome;
+      // The answer may come after that to a later question.
+      if (masterKeys.revision > (keyring.record()?.revision ?? 0)) keyring.learn(masterKeys);
+      return true;
     },
   };
 }
@@ -163,7 +168,10 @@ function createDriver(
       const unused = { sinceMs: clock.wallMs(), mark: passes.mark ?? '' };
       const { shardsDone } = passes;
       const rewrappedCount = passes.rewrappedCount - countedBefore;
-      await shared.set(record, { shardsDone, rewrappedCount, ...(state === 'clean' && { unused }) });
+      const isNews = shardsDone !== record.shardsDone || rewrappedCount !== record.rewrappedCount;
+      const changes = { shardsDone, rewrappedCount, ...(state === 'clean' && { unused }) };
+      // Where another one has changed it, the next look sees what it is now.
+      if (state === 'clean' || isNews || record.revision === 0) await shared.set(record, changes);
     }
     return state === 'held-up' ? WAIT_FOR_REQUESTS_MS : BUSY_MS;
   };
@@ -174,10 +182,14 @@ function lackingOf(
   holders: Holders,
   wanted: readonly string[],
 ): NonNullable<RotationProgress['lacking']> {
-  return holders.flatMap(({ gateway, keyIds: has }) => {
-    const keyIds = wanted.filter((keyId) => !has.includes(keyId));
-    return keyIds.length === 0 ? [] : [{ gateway: nameOf(gateway), keyIds }];
-  });
+  // Threads of one process have one name.
+  const lacking = new Map<string, Set<string>>();
+  for (const { gateway, keyIds: has } of holders) {
+    const name = nameOf(gateway);
+    for (const keyId of wanted.filter((wantedId) => !has.includes(wantedId)))
+      lacking.set(name, (lacking.get(name) ?? new Set()).add(keyId));
+  }
+  return [...lacking].map(([gateway, keyIds]) => ({ gateway, keyIds: [...keyIds] }));
 }
 
 /** Whether all gateways wrap by the active key, and have no request under way from before. */
@@ -195,13 +207,18 @@ function firstRecord(keyring: ClusterKeyring): MasterKeysRecord {
 
 function noNewKey(): AppError {
   const message =
-    'There is no new master key. Make one with `holdfast keys add FOLDER`, and copy master-keys.json to the folders of all gateways.';
+    'There is no new master key. Make one with `holdfast cluster add-key FOLDER`, and copy master-keys.json to the folders of all gateways.';
   return new AppError('OperationAborted', { message });
 }
 
 function notEverywhere(keyId: string, lacking: readonly { gateway: string }[]): AppError {
   const names = lacking.map(({ gateway }) => gateway).join(', ');
   const message = `These gateways lack the new master key ${keyId}: ${names}. Copy master-keys.json to their folders; they read it within seconds.`;
+  return new AppError('OperationAborted', { message });
+}
+
+function changedMeanwhile(): AppError {
+  const message = 'The master keys have changed meanwhile: see `holdfast keys status`.';
   return new AppError('OperationAborted', { message });
 }
 

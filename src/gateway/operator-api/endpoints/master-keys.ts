@@ -23,7 +23,7 @@ export const KEY_ROTATION = objectOf<RotationProgress>({
   lacking: optional(
     listOf(
       objectOf<NonNullable<RotationProgress['lacking']>[number]>({
-        gateway: textOf('Its address.'),
+        gateway: textOf('Its address, where it is in the list of members.'),
         keyIds: listOf(textOf()),
       }),
       'Of a cluster: gateways that lack one of all these keys.',
