@@ -3,8 +3,9 @@ import { beforeEach, expect, test } from 'vitest';
 import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import type { CommandOf } from '../../ports/metadata/port.ts';
 import type { AccountId } from '../../types/names.ts';
-import { identityKeys, type UserRecord } from '../../types/records/identity-records.ts';
+import { type IdentityRecord, identityKeys, type UserRecord } from '../../types/records/identity-records.ts';
 import { accessKeyCodec } from '../../types/records/rows.ts';
+import { SECTION } from '../master-keys/wrapped-keys.ts';
 
 const ANN = '000000000011' as AccountId;
 const BOB = '000000000012' as AccountId;
@@ -81,6 +82,22 @@ test('a change decided at an older revision is refused and writes nothing', asyn
     revision: 0,
     rows: [null, null],
   });
+});
+
+test("a device keeps its seed as a rotation has wrapped it since the change's look at it", async () => {
+  const key = identityKeys.mfaDevice('phone');
+  const made = { kind: 'mfa-device' as const, name: 'phone', path: '/', createdAtMs: 1, tags: [] };
+  const read: IdentityRecord = { ...made, sealedSeed: kek };
+  await change({ ifRevision: 0, rows: [{ key, record: read }] });
+  const query = { notKeyId: 'new', after: Uint8Array.of(SECTION.identities), limit: 9 };
+  const { items } = await world.query('list-wrapped-keys', query);
+  const replacement = { ...kek, keyId: 'new' };
+  const rewrapped = items.map(({ row, wrapped }) => ({ row, expected: wrapped, replacement }));
+  await world.execute('rewrap-keys', { items: rewrapped });
+  await change({ ifRevision: 1, rows: [{ key, record: { ...read, usedStep: 7 } }] });
+  expect((await world.query('read-identities', { accountId: ANN, keys: [key] })).rows).toMatchObject([
+    { usedStep: 7, sealedSeed: { keyId: 'new' } },
+  ]);
 });
 
 test('ranges give rows by key, behind one, up to a limit', async () => {

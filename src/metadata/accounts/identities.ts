@@ -3,7 +3,7 @@
 // only if the revision is still that one. So changes of one account are serial, and the shard needs to know no rule of IAM.
 import { concatBytes, fromUtf8 } from '../../base/bytes/bytes.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
-import type { QuerySpec, RowPut, StateReader, View } from '../../ports/state-machine.ts';
+import type { QuerySpec, RowAddress, RowPut, StateReader, View } from '../../ports/state-machine.ts';
 import type { AccountId } from '../../types/names.ts';
 import {
   type GroupRecord,
@@ -47,9 +47,11 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
   ],
 
   look(command, view) {
-    const { accountId, keys = [], alias } = command;
+    const { accountId, rows, keys = [], alias } = command;
     findLiveAccount(view, accountId);
     view.row(identityRevisionRow(accountId));
+    for (const { key, record } of rows)
+      if (record?.kind === 'mfa-device') view.row(identityRow(accountId, key));
     for (const accessKey of keys.map(nameOf)) findAccessKey(view, accessKey);
     if (alias?.after !== undefined) view.row(accountAliasRow(alias.after));
     const ofTree = treeChange(command);
@@ -83,7 +85,9 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
       puts: [
         ...rows.map(({ key, record }) => {
           const address = identityRow(accountId, key);
-          return record === null ? remove(address) : put(address, identityCodec.encode(record));
+          return record === null
+            ? remove(address)
+            : put(address, identityCodec.encode(keptSeal(record, view, address)));
         }),
         put(identityRevisionRow(accountId), u48(revision + 1)),
         ...keys.flatMap((change) => keyRows(view, { accountId, change, nowMs })),
@@ -97,6 +101,18 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
     };
   },
 });
+
+/**
+ * A device has one seed for its life, and a rotation of master keys wraps it anew without a new revision: what was decided on an
+ * earlier look would put it back under a key that is removed.
+ */
+function keptSeal(record: IdentityRecord, view: View, address: RowAddress): IdentityRecord {
+  if (record.kind !== 'mfa-device') return record;
+  const row = view.row(address);
+  const before = row && identityCodec.decode(row);
+  if (before?.kind !== 'mfa-device' || before.createdAtMs !== record.createdAtMs) return record;
+  return { ...record, sealedSeed: before.sealedSeed };
+}
 
 /** What becomes of the tree in the same commit; undefined: nothing. */
 function treeChange({ records, newRecords }: Change): CommandOf<'change-tenancy'> | undefined {
