@@ -3,6 +3,7 @@
 import { toHex, utf8 } from '../base/bytes/bytes.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
+import type { Signed } from '../ports/metadata/accounts.ts';
 import { type CommandOf, type MetadataPort, SYSTEM_SHARD } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -110,13 +111,13 @@ export interface Accounts {
   addKey(
     reference: string,
     given: Pick<NewAccount, 'accessKey' | 'secretKey'>,
-    options?: { isOnly?: true },
+    options?: { isOnly?: true } & Signed,
   ): Promise<{ account: AccountRecord; key: AccessKeyRecord; secretKey: string }>;
   /**
    * Resolves when no gateway takes a disabled or deleted key any more. Throws NoSuchEntity; DeleteConflict for the last key
    * that the root account can sign with.
    */
-  changeKey(reference: string, change: { accessKey: string; change: KeyChange }): Promise<void>;
+  changeKey(reference: string, change: { accessKey: string; change: KeyChange } & Signed): Promise<void>;
   /**
    * Makes the root account unless it is there; `keys` are the ones its data folder keeps. Resolves with whether the root
    * account can sign with them.
@@ -299,14 +300,16 @@ export function createAccounts(deps: {
         }),
       );
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
+      if (outcome.kind === 'no-such-signer') throw new AppError('InvalidAccessKeyId');
       if (outcome.kind === 'taken') throw conflict('accessKey');
       if (outcome.kind === 'too-many-keys') throw new AppError('LimitExceeded', { message: TWO_KEYS });
       return { account, key: outcome.accessKey, secretKey };
     },
-    async changeKey(reference, { accessKey, change }) {
+    async changeKey(reference, change) {
       const { accountId } = (await find(reference)).account;
-      const command = { accountId, accessKey, change };
+      const command = { accountId, ...change };
       const outcome = requireDone(await metadata.execute(system, 'change-access-key', command));
+      if (outcome.kind === 'no-such-signer') throw new AppError('InvalidAccessKeyId');
       if (outcome.kind === 'no-such-key')
         throw new AppError('NoSuchEntity', { message: 'The account has no such access key.' });
       if (outcome.kind === 'last-key-of-root')

@@ -32,6 +32,8 @@ export type CountedKind = keyof NonNullable<IdentitySettingsRecord['counts']>;
 /** One run of an action. Reads give rows as they are stored, or as this run has changed them (`range`: as stored). */
 export interface IdentityStore {
   readonly accountId: AccountId;
+  /** The access key of long term that asks: where it is taken away by then, the action is run again. */
+  signedBy(accessKey: string): void;
   /** Resolves when it is the account's turn to have the thread for one short step, as a look of a long list. */
   turn(): Promise<void>;
   /** The row of a key, if it is of this kind. */
@@ -104,6 +106,7 @@ class Run implements IdentityStore {
   #records: Change['records'];
   readonly #newRecords: NewTenancyRecord[] = [];
   #added: readonly TenancyRecord[] = [];
+  #by: string | undefined;
   #isSeen = false;
   /** Of the first look. */
   #revision: number | undefined;
@@ -113,6 +116,10 @@ class Run implements IdentityStore {
   constructor(deps: IdentityStoreDependencies, accountId: AccountId) {
     this.#deps = deps;
     this.accountId = accountId;
+  }
+
+  signedBy(accessKey: string): void {
+    this.#by = accessKey;
   }
 
   turn(): Promise<void> {
@@ -226,6 +233,7 @@ class Run implements IdentityStore {
         ifRevision: must(this.#revision, 'a change rests on what it has read'),
         rows: [...this.#written].map((key) => ({ key, record: this.#rows.get(key) ?? null })),
         isSeen: this.#isSeen,
+        ...(this.#by !== undefined && { by: this.#by }),
         ...(this.#keys.length > 0 && { keys: this.#keys }),
         ...(this.#alias && { alias: this.#alias }),
         ...(this.#records && { records: this.#records }),

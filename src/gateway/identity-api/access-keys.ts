@@ -7,6 +7,7 @@ import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { identityKeys, type UserRecord } from '../../types/records/identity-records.ts';
 import { requireDone } from '../../types/require-done.ts';
+import { signerOf } from './authorize-action.ts';
 import { type AccessTarget, type ActionContext, defineIamAction } from './iam-action.ts';
 import { identityArn, paging, userName } from './identity-parameters.ts';
 import { pageOf, pageXml } from './list-pages.ts';
@@ -61,7 +62,7 @@ const createAccessKey = defineIamAction({
   parameters: { UserName: userName },
   access: async ({ UserName }, context) => [await keysTarget(context, UserName)],
   async run({ UserName }, context) {
-    const { deps, store, nowMs } = context;
+    const { deps, store, nowMs, caller } = context;
     const owner = await ownerOf(context, UserName);
     const { accessKey, secretKey } = mintKeyPair(deps.random);
     const sealed = { accessKey, sealedSecret: deps.keyring.wrap(utf8(secretKey)) };
@@ -69,8 +70,13 @@ const createAccessKey = defineIamAction({
     if (owner === 'root') {
       const { accountId } = store;
       const outcome = requireDone(
-        await deps.metadata.execute(SYSTEM, 'add-access-key', { accountId, accessKey: sealed }),
+        await deps.metadata.execute(SYSTEM, 'add-access-key', {
+          accountId,
+          accessKey: sealed,
+          by: signerOf(caller),
+        }),
       );
+      if (outcome.kind === 'no-such-signer') throw new AppError('InvalidClientTokenId');
       if (outcome.kind === 'too-many-keys') throw tooManyKeys(LIMITS.accessKeysPerAccountMax);
       // Names are of chance: `taken` does not happen.
       if (outcome.kind !== 'added') throw new AppError('ConcurrentModification');
@@ -156,11 +162,12 @@ function requireKey(owner: UserRecord, accessKey: string): UserRecord['accessKey
 
 /** Answered once no gateway takes a key any more that is taken away. */
 async function changeKeyOfRoot(
-  { deps, store }: ActionContext,
+  { deps, store, caller }: ActionContext,
   { accessKey, kind }: { accessKey: string; kind: 'enable' | 'disable' | 'delete' },
 ): Promise<undefined> {
-  const command = { accountId: store.accountId, accessKey, change: kind };
+  const command = { accountId: store.accountId, accessKey, change: kind, by: signerOf(caller) };
   const outcome = requireDone(await deps.metadata.execute(SYSTEM, 'change-access-key', command));
+  if (outcome.kind === 'no-such-signer') throw new AppError('InvalidClientTokenId');
   if (outcome.kind === 'no-such-key') throw noSuchKey(accessKey);
   if (outcome.kind === 'last-key-of-root') {
     const message = 'It is the last access key with which the root account can sign. Make a new one first.';

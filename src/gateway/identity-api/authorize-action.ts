@@ -87,6 +87,11 @@ export async function presentCaller(identities: Identities, caller: IdentityCall
   return present === undefined ? caller : caller.as(present);
 }
 
+/** The access key of long term by which the caller has signed, or that its session hangs on. */
+export function signerOf({ accessKey, identity }: Pick<IdentityCaller, 'accessKey' | 'identity'>): string {
+  return identity.session?.issuer ?? accessKey;
+}
+
 /** What the account's rule for passwords may grant (AWS "AllowUsersToChangePassword"). */
 const PASSWORD_GRANT = compileGrant(['iam:ChangePassword', 'iam:GetAccountPasswordPolicy']);
 

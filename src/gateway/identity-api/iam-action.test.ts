@@ -3,18 +3,24 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { addUser } from '../../../tests/support/objects/identities.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
-import type { MetadataPort } from '../../ports/metadata/port.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
+import { identityKeys } from '../../types/records/identity-records.ts';
+import { requireDone } from '../../types/require-done.ts';
 
-/** Done before the next change of identities, once. */
+const CHANGES: ReadonlySet<string> = new Set(['change-identities', 'add-access-key', 'change-access-key']);
+/** Done before the next change of identities or keys, once. */
 let meanwhile: (() => Promise<unknown>) | undefined;
 
-function intercept(shards: MetadataPort): MetadataPort {
+let shards: MetadataPort;
+
+function intercept(real: MetadataPort): MetadataPort {
+  shards = real;
   return {
     ...shards,
     shardCount: shards.shardCount,
     query: (target, name, query) => shards.query(target, name, query),
     async execute(target, name, command) {
-      const first = name === 'change-identities' ? meanwhile : undefined;
+      const first = CHANGES.has(name) ? meanwhile : undefined;
       if (first !== undefined) {
         meanwhile = undefined;
         await first();
@@ -63,6 +69,31 @@ test.each([
   expect(await iam({ Action: 'CreateAccessKey', UserName }, user)).toMatchObject({ status: 403, code });
   const keys = await iam({ Action: 'ListAccessKeys', UserName });
   expect(keys.texts('AccessKeyId')).toEqual([user.accessKey]);
+});
+
+test.each<[string, Record<string, string>]>([
+  ['makes no other', { Action: 'CreateAccessKey' }],
+  ['enables no other', { Action: 'UpdateAccessKey', Status: 'Active', AccessKeyId: 'OTHER00000000000' }],
+  ['makes no user', { Action: 'CreateUser', UserName: 'heir' }],
+])('a root whose key is disabled meanwhile %s', async (_what, asked) => {
+  const stolen = await world.makeAccount(`stolen-${++count}`);
+  const { accountId } = stolen;
+  const system = { shard: SYSTEM_SHARD };
+  const disable = (accessKey: string) =>
+    shards.execute(system, 'change-access-key', { accountId, accessKey, change: 'disable' });
+  const { AccessKeyId: other } = asked;
+  if (other !== undefined) {
+    const sealedSecret = { by: 'master' as const, keyId: 'k', wrapped: new Uint8Array(60) };
+    const accessKey = { accessKey: other, sealedSecret };
+    await shards.execute(system, 'add-access-key', { accountId, accessKey });
+    await disable(other);
+  }
+  meanwhile = () => disable(stolen.accessKey);
+  expect((await iam(asked, stolen)).status).toBeGreaterThan(400);
+  const { accessKeys } = requireDone(await shards.query(system, 'list-access-keys', { accountId }));
+  expect(accessKeys.filter(({ isDisabled }) => isDisabled !== true)).toEqual([]);
+  const users = { accountId, keys: [identityKeys.user('heir')] };
+  expect(requireDone(await shards.query(system, 'read-identities', users)).rows).toEqual([null]);
 });
 
 test('who is overtaken by another change does what was asked for', async () => {

@@ -9,7 +9,7 @@ import { tagValue } from '../../policy/condition-keys.ts';
 import type { ContextOf, ContextValue } from '../../policy/patterns.ts';
 import type { Tag } from '../../types/tags.ts';
 import type { ServiceDependencies } from '../http/service-route.ts';
-import { authorizeAction, type IdentityCaller, presentCaller } from './authorize-action.ts';
+import { authorizeAction, type IdentityCaller, presentCaller, signerOf } from './authorize-action.ts';
 import { type Rules, readValues, type ValuesOf } from './parameter-rules.ts';
 import type { QueryAction } from './query-service.ts';
 
@@ -69,6 +69,7 @@ export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAct
       return withIdentities(deps, first.account.accountId, async (store) => {
         // What others have changed since the run before may be the rights of who asks.
         const caller = await presentCaller(deps.identities, first);
+        store.signedBy(signerOf(caller));
         const context: ActionContext = { deps, caller, store, nowMs, once };
         const targets = await row.access(values, context);
         must(targets[0], 'every action is judged');

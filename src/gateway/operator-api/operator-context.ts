@@ -15,7 +15,7 @@ import type { PagePort } from '../../ports/pages.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { SignedCaller } from '../http/service-route.ts';
-import type { IdentityCaller } from '../identity-api/authorize-action.ts';
+import { type IdentityCaller, signerOf } from '../identity-api/authorize-action.ts';
 import type { StatusReport } from './status-report.ts';
 
 /** A part of the server that may be in another thread: what its functions return may have to be waited for. */
@@ -58,6 +58,11 @@ export type OperatorCaller = SignedCaller & { readonly asker: IdentityCaller };
 /** The access key by which the request is signed. */
 export function signedBy(request: FastifyRequest): string {
   return request.getDecorator<SignedCaller>('caller').accessKey;
+}
+
+/** The same, or that which a session hangs on. */
+export function longTermKeyOf(request: FastifyRequest): string {
+  return signerOf(request.getDecorator<OperatorCaller>('caller').asker);
 }
 
 /** The answer of a call without a result. */

@@ -1,5 +1,6 @@
 // An account's access keys as rows of the system shard: each key, and the list of an account's keys.
 import { fromUtf8 } from '../../base/bytes/bytes.ts';
+import type { Signed } from '../../ports/metadata/accounts.ts';
 import type { RangeAddress, Row, RowPut, View } from '../../ports/state-machine.ts';
 import type { AccountId } from '../../types/names.ts';
 import { type AccessKeyRecord, accessKeyCodec } from '../../types/records/rows.ts';
@@ -11,6 +12,7 @@ import {
   remove,
   TABLES,
 } from '../schema/keyspace.ts';
+import { findAccount } from './accounts.ts';
 
 /** More access keys than any account is let have. */
 const ACCESS_KEYS_MAX = 1000;
@@ -45,4 +47,18 @@ export function removeAccessKey(accountId: AccountId, accessKey: string): RowPut
     remove(accountAccessKeyRow(accountId, accessKey)),
     remove(keyUseRow(accessKey)),
   ];
+}
+
+/** For `look` of what {@link isSignerGone} asks. */
+export function lookAtSigner(view: View, by: Signed['by'] | undefined): void {
+  const key = by === undefined ? undefined : findAccessKey(view, by);
+  if (key !== undefined) findAccount(view, key.accountId);
+}
+
+/** Whether the key that has signed for a command was taken away since its signature was checked. */
+export function isSignerGone(view: View, by: Signed['by'] | undefined): boolean {
+  if (by === undefined) return false;
+  const key = findAccessKey(view, by);
+  if (key === undefined || key.isDisabled === true) return true;
+  return findAccount(view, key.accountId)?.state === 'suspended';
 }

@@ -7,7 +7,7 @@ import { accessKeyCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accessKeyRow, accountAccessKeyRow, PRESENT, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { findAccessKey, listAccessKeys, removeAccessKey } from './access-keys.ts';
+import { findAccessKey, isSignerGone, listAccessKeys, lookAtSigner, removeAccessKey } from './access-keys.ts';
 import { findLiveAccount } from './accounts.ts';
 import { lookAtChanges, noteChange } from './identity-changes.ts';
 
@@ -18,14 +18,16 @@ export const addAccessKey = defineCommand<CommandOf<'add-access-key'>, OutcomeOf
     ...(isOnly ? [exclusive(LOCK.identities)] : []),
   ],
 
-  look({ accountId, accessKey, isOnly }, view) {
+  look({ accountId, accessKey, isOnly, by }, view) {
+    lookAtSigner(view, by);
     findLiveAccount(view, accountId);
     listAccessKeys(view, accountId);
     findAccessKey(view, accessKey.accessKey);
     if (isOnly) lookAtChanges(view);
   },
 
-  decide({ accountId, accessKey, isOnly }, view, { nowMs, random }) {
+  decide({ accountId, accessKey, isOnly, by }, view, { nowMs, random }) {
+    if (isSignerGone(view, by)) return refuse({ kind: 'no-such-signer' });
     if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     if (findAccessKey(view, accessKey.accessKey) !== undefined) return refuse({ kind: 'taken' });
     const others = listAccessKeys(view, accountId);

@@ -6,7 +6,7 @@ import { accessKeyCodec } from '../../types/records/rows.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accessKeyRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { findAccessKey, listAccessKeys, removeAccessKey } from './access-keys.ts';
+import { findAccessKey, isSignerGone, listAccessKeys, lookAtSigner, removeAccessKey } from './access-keys.ts';
 import { findAccount } from './accounts.ts';
 import { allChanges, lookAtChanges, noteChange } from './identity-changes.ts';
 
@@ -19,14 +19,16 @@ export const changeAccessKey = defineCommand<Command, OutcomeOf<'change-access-k
     exclusive(LOCK.identities),
   ],
 
-  look({ accountId, accessKey }, view) {
+  look({ accountId, accessKey, by }, view) {
+    lookAtSigner(view, by);
     findAccount(view, accountId);
     findAccessKey(view, accessKey);
     usableKeys(view, accountId);
     lookAtChanges(view);
   },
 
-  decide({ accountId, accessKey, change }, view, { random }) {
+  decide({ accountId, accessKey, change, by }, view, { random }) {
+    if (isSignerGone(view, by)) return refuse({ kind: 'no-such-signer' });
     const account = findAccount(view, accountId);
     const key = findAccessKey(view, accessKey);
     const takesAway = change !== 'enable';

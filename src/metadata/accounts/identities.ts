@@ -31,7 +31,7 @@ import {
   TABLES,
 } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
-import { findAccessKey } from './access-keys.ts';
+import { findAccessKey, isSignerGone, lookAtSigner } from './access-keys.ts';
 import { encodeAccountId, findAccount, findLiveAccount } from './accounts.ts';
 import { lookAtChanges, noteChange } from './identity-changes.ts';
 import { lookAtChange, refusalOf, writeChange } from './tenancy.ts';
@@ -48,6 +48,7 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
 
   look(command, view) {
     const { accountId, rows, keys = [], alias } = command;
+    lookAtSigner(view, command.by);
     findLiveAccount(view, accountId);
     view.row(identityRevisionRow(accountId));
     for (const { key, record } of rows)
@@ -64,7 +65,7 @@ export const changeIdentities = defineCommand<Change, OutcomeOf<'change-identiti
     if (findLiveAccount(view, accountId) === undefined) return refuse({ kind: 'no-such-account' });
     const row = view.row(identityRevisionRow(accountId));
     const revision = row === undefined ? 0 : readU48(row);
-    if (revision !== ifRevision) return refuse({ kind: 'conflict' });
+    if (revision !== ifRevision || isSignerGone(view, command.by)) return refuse({ kind: 'conflict' });
     if (alias?.after !== undefined && view.row(accountAliasRow(alias.after)) !== undefined)
       return refuse({ kind: 'alias-taken' });
     const isTaken = keys.some((each) => each.kind === 'add' && findAccessKey(view, each.key.accessKey));

@@ -31,6 +31,12 @@ export interface Revocation {
   settlesInMs?: number;
 }
 
+/** Of a command about what opens an account. */
+export interface Signed {
+  /** The access key of long term that has signed for it. Where it is gone, disabled or suspended by now, nothing is done. */
+  by?: string;
+}
+
 /** What happens to an access key of a user together with a change of identities. */
 export type KeyOfUserChange =
   | { kind: 'add'; key: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> & { userId: string } }
@@ -98,17 +104,20 @@ export interface AccountCommands {
       accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'>;
       /** All others of the account go in the same commit. */
       isOnly?: true;
-    };
+    } & Signed;
     outcome:
       | ({ kind: 'added'; accessKey: AccessKeyRecord } & Revocation)
+      | { kind: 'no-such-signer' }
       | { kind: 'no-such-account' }
       | { kind: 'taken' }
       | { kind: 'too-many-keys' };
   };
   'change-access-key': {
-    command: { accountId: AccountId; accessKey: string; change: 'disable' | 'enable' | 'delete' };
+    command: { accountId: AccountId; accessKey: string; change: 'disable' | 'enable' | 'delete' } & Signed;
     outcome: /** Of a key that is gone: who revokes again hears it no sooner than who did. */
-    (({ kind: 'changed' } | { kind: 'no-such-key' }) & Revocation) | { kind: 'last-key-of-root' };
+      | (({ kind: 'changed' } | { kind: 'no-such-key' }) & Revocation)
+      | { kind: 'last-key-of-root' }
+      | { kind: 'no-such-signer' };
   };
   /**
    * Writes rows of identities that were decided by what `read-identities` gave at revision `ifRevision`: `conflict` where
@@ -127,7 +136,7 @@ export interface AccountCommands {
       newRecords?: NewTenancyRecord[];
       /** Gateways may have it in memory: answered once all of them go by it. False for what is new. */
       isSeen: boolean;
-    };
+    } & Signed;
     outcome: /** `conflict`: read again, decide again. */
     /** `added`: of `newRecords`. */
       | ({ kind: 'changed'; revision: number; added?: TenancyRecord[] } & Revocation)

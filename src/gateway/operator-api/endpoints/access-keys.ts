@@ -14,7 +14,7 @@ import {
   optional,
   textOf,
 } from '../../http/json-schemas.ts';
-import { NO_CONTENT, type OperatorContext, signedBy } from '../operator-context.ts';
+import { longTermKeyOf, NO_CONTENT, type OperatorContext, signedBy } from '../operator-context.ts';
 import { requireRootForItself } from '../root-alone.ts';
 import { ACCOUNT_PARAMETER } from './accounts.ts';
 
@@ -90,7 +90,9 @@ export async function accessKeys(
     async (request, reply) => {
       const { params, body } = request;
       await requireRootForItself(context, params.account, request);
-      const { account, key, secretKey } = await accounts.addKey(params.account, body);
+      const { account, key, secretKey } = await accounts.addKey(params.account, body, {
+        by: longTermKeyOf(request),
+      });
       return reply.code(201).send({ ...keyJson(key), secretKey, isRoot: account.isRoot });
     },
   );
@@ -136,7 +138,7 @@ function addOneKey(app: FastifyInstance, context: OperatorContext): void {
       const change = CHANGES[request.body.state];
       if (change === 'disable') refuseOwnKey(accessKey, signedBy(request));
       await requireRootForItself(context, reference, request);
-      await accounts.changeKey(reference, { accessKey, change });
+      await accounts.changeKey(reference, { accessKey, change, by: longTermKeyOf(request) });
       const { keys } = await accounts.keys(reference);
       const key = keys.find((one) => one.accessKey === accessKey);
       if (key === undefined) throw new AppError('NoSuchEntity');
@@ -159,7 +161,7 @@ function addOneKey(app: FastifyInstance, context: OperatorContext): void {
       const { account: reference, key: accessKey } = request.params;
       refuseOwnKey(accessKey, signedBy(request));
       await requireRootForItself(context, reference, request);
-      await accounts.changeKey(reference, { accessKey, change: 'delete' });
+      await accounts.changeKey(reference, { accessKey, change: 'delete', by: longTermKeyOf(request) });
       return reply.code(204).send();
     },
   );
