@@ -41,20 +41,31 @@ export async function showKeys(context: CliContext, options: ConnectOptions): Pr
   printKeys(context, (await client.call('GET', '/keys')) as Keys, options);
 }
 
-/** With `wait` it ends when the older keys are gone, or, of a cluster, may go. */
+/**
+ * With `wait` it ends when the older keys are gone, or, of a cluster, may go; where a rotation is under way, it waits for that
+ * one.
+ */
 export async function rotateKeys(
   context: CliContext,
   options: ConnectOptions & { wait?: boolean },
 ): Promise<void> {
   const client = await connect(context, options);
-  let keys = (await client.call('POST', '/keys/rotate')) as Keys;
+  const read = async () => (await client.call('GET', '/keys')) as Keys;
+  let keys = await client.call('POST', '/keys/rotate').then(
+    (begun) => begun as Keys,
+    async (error: unknown) => {
+      const current = options.wait === true ? await read() : undefined;
+      if (current === undefined || current.olderKeyIds.length === 0) throw error;
+      return current;
+    },
+  );
   let printed = '';
   while (options.wait === true && keys.olderKeyIds.length > 0 && keys.isUnused !== true) {
     const line = describeKeys(keys);
     if (options.json !== true && line !== printed) context.print(line);
     printed = line;
     await context.sleep(POLL_MS);
-    keys = (await client.call('GET', '/keys')) as Keys;
+    keys = await read();
   }
   printKeys(context, keys, options);
   if (options.json !== true) context.print(isOfCluster(keys) ? nextStep(keys) : COPY_AGAIN);

@@ -112,6 +112,15 @@ test('a rotation begins when all gateways have the new key', async () => {
   await expect(rotation.begin()).rejects.toMatchObject({ code: 'OperationAborted' });
 });
 
+test('a new key that the gateway which is asked lacks is not overlooked', async () => {
+  for (const holder of known.holders) holder.keyIds = ['old', 'new', 'newer'];
+  known.holders[0] = { gateway: 'a', keyIds: ['old', 'new'], settledKeyId: 'old' };
+  expect(await rotation.progress()).toMatchObject({
+    newKeyIds: ['newer', 'new'],
+    lacking: [{ gateway: 'host-a', keyIds: ['newer'] }],
+  });
+});
+
 test('the older key is unused once all gateways have settled on the new one, and is removed then', async () => {
   await rotation.begin();
   await drive();

@@ -12,7 +12,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { type MasterKeysRecord, REMOVED_KEYS_MAX } from '../../types/records/master-keys-record.ts';
 import { doneValue } from '../workers/shard-worker.ts';
 import { createRewrapPasses } from './rewrap-passes.ts';
-import { type KeyRotation, noOlderKey, type RotationProgress, underWay } from './rotate-keys.ts';
+import { type KeyRotation, noOlderKey, type RotationProgress } from './rotate-keys.ts';
 
 /** Until the next look for a rotation that has begun. */
 const IDLE_MS = 2000;
@@ -54,8 +54,8 @@ export function createClusterKeyRotation(deps: ClusterKeyRotationDeps): ClusterK
   return {
     async begin() {
       const { record, holders } = await shared.readAll();
-      if (record.olderKeyIds.length > 0) throw underWay();
-      const keyId = keyring.newKeyIds().at(-1);
+      if (record.olderKeyIds.length > 0) throw notEnded(record);
+      const keyId = newKeysOf(keyring, { record, holders }).at(-1);
       if (keyId === undefined) throw noNewKey();
       const lacking = lackingOf(deps, holders, [keyId]);
       if (lacking.length > 0) throw notEverywhere(keyId, lacking);
@@ -77,7 +77,7 @@ export function createClusterKeyRotation(deps: ClusterKeyRotationDeps): ClusterK
     async progress() {
       const { record, holders, mark } = await shared.readNow();
       const { activeKeyId, olderKeyIds, shardsDone, rewrappedCount, unused } = record;
-      const newKeyIds = keyring.newKeyIds();
+      const newKeyIds = newKeysOf(keyring, { record, holders });
       const isRotating = olderKeyIds.length > 0;
       return {
         activeKeyId,
@@ -192,6 +192,18 @@ function lackingOf(
   return [...lacking].map(([gateway, keyIds]) => ({ gateway, keyIds: [...keyIds] }));
 }
 
+/** In the files of gateways, and not used yet: those of this one last, in the order of their making. */
+function newKeysOf(
+  keyring: ClusterKeyring,
+  { record, holders }: Pick<Known, 'record' | 'holders'>,
+): readonly string[] {
+  const { activeKeyId, olderKeyIds, removedKeyIds } = record;
+  const known = new Set([activeKeyId, ...olderKeyIds, ...removedKeyIds]);
+  const own = keyring.newKeyIds().filter((keyId) => !known.has(keyId));
+  const others = holders.flatMap(({ keyIds }) => keyIds).filter((keyId) => !known.has(keyId));
+  return [...new Set(others.filter((keyId) => !own.includes(keyId))), ...own];
+}
+
 /** Whether all gateways wrap by the active key, and have no request under way from before. */
 function areSettled(holders: Holders, { activeKeyId }: MasterKeysRecord): boolean {
   return holders.every(({ settledKeyId }) => settledKeyId === activeKeyId);
@@ -203,6 +215,11 @@ function firstRecord(keyring: ClusterKeyring): MasterKeysRecord {
   const known = keyring.keyIds().filter((keyId) => !keyring.newKeyIds().includes(keyId));
   const olderKeyIds = known.filter((keyId) => keyId !== activeKeyId);
   return { revision: 0, activeKeyId, olderKeyIds, removedKeyIds: [], shardsDone: 0, rewrappedCount: 0 };
+}
+
+function notEnded({ olderKeyIds }: MasterKeysRecord): AppError {
+  const message = `The rotation of before has not ended: it does with \`holdfast keys remove ${olderKeyIds.join(', ')}\`.`;
+  return new AppError('OperationAborted', { message });
 }
 
 function noNewKey(): AppError {

@@ -25,7 +25,7 @@ export interface RotationProgress {
   isWaitingForRequests: boolean;
   /** Of a cluster: no stored key needs the older keys any more, and the operator may remove them. */
   isUnused?: boolean;
-  /** Of a cluster: in the files of the gateway that was asked, and not used yet. */
+  /** Of a cluster: in the files of gateways, and not used yet; of the gateway that was asked last. */
   newKeyIds?: readonly string[];
   /** Of a cluster: gateways that lack one of all these keys, by their addresses, with what they lack. */
   lacking?: readonly { gateway: string; keyIds: readonly string[] }[];
@@ -120,8 +120,7 @@ export function createKeyRotation(deps: {
   };
 }
 
-/** The refusal of a second rotation. */
-export function underWay(): AppError {
+function underWay(): AppError {
   return new AppError('OperationAborted', { message: 'A rotation of the master key is under way.' });
 }
 

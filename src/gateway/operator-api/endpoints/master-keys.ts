@@ -17,9 +17,7 @@ export const KEY_ROTATION = objectOf<RotationProgress>({
   isUnused: optional(
     booleanOf('Of a cluster: no stored key needs the older keys any more, and they may be removed.'),
   ),
-  newKeyIds: optional(
-    listOf(textOf(), 'Of a cluster: in the file of the gateway that was asked, and not used yet.'),
-  ),
+  newKeyIds: optional(listOf(textOf(), 'Of a cluster: in the files of gateways, and not used yet.')),
   lacking: optional(
     listOf(
       objectOf<NonNullable<RotationProgress['lacking']>[number]>({
