@@ -54,7 +54,7 @@ async function openCounted() {
     return rows;
   };
   const taken: string[] = [];
-  const hooks: { onTurn?: () => void } = {};
+  const hooks: { onTurn?: () => void; onJoin?: () => Promise<void> | undefined } = {};
   /** Before computations of many steps. */
   const readBefore: number[] = [];
   const fair = createFairTurns();
@@ -70,6 +70,7 @@ async function openCounted() {
         toldSteps(steps, () => hooks.onTurn?.()),
       );
     },
+    join: () => hooks.onJoin?.(),
     begin: fair.begin,
   };
   const world = await openMetadata({ kv, turns });
@@ -286,17 +287,28 @@ test("a command on many rows takes turns of its bucket's owner, and one on few r
   expect(new Set(taken)).toEqual(new Set([OWNER]));
 });
 
-test('many commands on some rows each take turns together as one on many rows does', async () => {
-  const { world, taken } = await openCounted();
-  const ask = () => world.shards.execute({ shard: 0, bucket }, 'delete-versions', deletion(100));
-  const count = 40;
-  await Promise.all(Array.from({ length: count }, ask));
-  expect(taken.length).toBeGreaterThan(count / 2);
-  expect(new Set(taken)).toEqual(new Set([OWNER]));
-  taken.length = 0;
-  await nextTurn();
-  await ask();
-  expect(taken).toEqual([]);
+test('where this turn of the loop has no room for more, a command of any size has no locks and reads nothing, or is not decided', async () => {
+  const { world, counts, hooks } = await openCounted();
+  await world.put('a');
+  for (const waitsAt of [1, 2]) {
+    const gate = Promise.withResolvers<void>();
+    let joins = 0;
+    hooks.onJoin = () => (++joins === waitsAt ? gate.promise : undefined);
+    counts.rows = 0;
+    const put = world.put('a');
+    const settle = async () => {
+      for (let turn = 0; turn < 10; turn++) await nextTurn();
+      return [joins, counts.rows > 0];
+    };
+    expect(await settle()).toEqual([waitsAt, waitsAt === 2]);
+    // Another one overtakes it where it waits for its beginning alone.
+    const other = world.put('a').then(() => 'other');
+    const first = await Promise.race([other, settle().then(() => 'nobody')]);
+    expect(first).toBe(waitsAt === 1 ? 'other' : 'nobody');
+    gate.resolve();
+    expect(await put).toMatchObject({ kind: 'committed' });
+    await other;
+  }
 });
 
 test("a step of a prefix's MOVE takes turns of its bucket's owner, however few keys it has, and so does the look for its keys", async () => {

@@ -4,6 +4,7 @@
 // turns; of one kind the computations are done one after the other: only the first of them has memory for its result.
 import { must } from '../assert.ts';
 import { nextTurn } from './next-turn.ts';
+import { createShortTurns } from './short-turns.ts';
 import type { Steps } from './steps.ts';
 import { createTenantQueue } from './tenant-queue.ts';
 
@@ -12,6 +13,11 @@ export interface FairTurns {
   finish<T>(turn: TurnOf, steps: Steps<T>): Promise<T>;
   /** Resolves when it is the owner's turn: the caller then has the thread for one short step. */
   take(turn: TurnOf): Promise<void>;
+  /**
+   * Before short work, of which much may be ready at once (short-turns.ts): undefined while this turn of the event loop has room
+   * for it, and where there is no clock.
+   */
+  join(turn: TurnOf): Promise<void> | undefined;
   /**
    * For a computation that takes turns one by one and keeps what it has read meanwhile. Resolves when few of this kind are under
    * way, of this owner and of all; when it is over, the function that it gives is called.
@@ -96,6 +102,7 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
 
   return {
     begin: createBegun(),
+    join: clock === undefined ? () => undefined : createShortTurns({ clock, pause }),
     finish: (turn, steps) =>
       new Promise((resolve, reject) => {
         enqueue(turn, () => {

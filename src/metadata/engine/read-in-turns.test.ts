@@ -29,8 +29,12 @@ function openReader() {
     cursor: () => cursor,
     view: () => ({ ...state, close: () => void done.push('close') }),
   } as unknown as StateReader;
-  const reader = readInTurns(state, async () => void done.push('turn'));
-  return { reader, done };
+  const room = { isThere: true };
+  const reader = readInTurns(state, {
+    take: async () => void done.push('turn'),
+    join: () => (room.isThere ? undefined : Promise.resolve(void done.push('join'))),
+  });
+  return { reader, done, room };
 }
 
 test('a look at a few rows waits for no turn', async () => {
@@ -38,6 +42,13 @@ test('a look at a few rows waits for no turn', async () => {
   await reader.rows([{ table: TABLE, key: Buffer.of(1) }]);
   await reader.range({ ...BOUNDS, limit: 100 });
   expect(done).toEqual(['rows 1', 'range 100']);
+});
+
+test('where the turn of the loop has no room for more, a look at a few rows waits, too', async () => {
+  const { reader, done, room } = openReader();
+  room.isThere = false;
+  await reader.rows([{ table: TABLE, key: Buffer.of(1) }]);
+  expect(done).toEqual(['join', 'rows 1']);
 });
 
 test('a long scan takes a turn for each of its pages', async () => {

@@ -40,7 +40,6 @@ import {
   outcomeRows,
 } from './request-outcomes.ts';
 import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.ts';
-import { fitsIntoTurn } from './turn-weight.ts';
 
 /** Rounds of `more` that a command may ask for: beyond it, it does not end. */
 const READ_ROUNDS_MAX = 1000;
@@ -220,7 +219,9 @@ export class Shard {
   /** Queries of one owner, or on its buckets, share its turns; those of none are the server's own work. */
   #stateFor(owner: string): StateReader {
     const { state, turns } = this.#parts;
-    return turns === undefined ? state : readInTurns(state, () => turns.take({ owner, work: 'queries' }));
+    if (turns === undefined) return state;
+    const turn = { owner, work: 'queries' };
+    return readInTurns(state, { take: () => turns.take(turn), join: () => turns.join(turn) });
   }
 
   /** Answers `unknown` to everything from now on (R13). */
@@ -353,6 +354,8 @@ export class Shard {
   async #evaluate(call: Call): Promise<void> {
     const { shard, kv, overlay } = this.#parts;
     const { spec, command } = call;
+    const begins = this.#join(call);
+    if (begins !== undefined && (await begins)) return;
     let locks: readonly LockRequest[] = mergeLocks(spec.locks(command));
     if (spec.leavesBusy?.(command) === true) {
       const free = this.#locks.takeFree(locks);
@@ -389,7 +392,7 @@ export class Shard {
         if (await this.#waitForTurn(call, view)) return;
         reads = spec.more?.(command, view);
       }
-      if (await this.#waitForTurn(call, view, { isLast: true })) return;
+      if (await this.#waitForTurn(call, view)) return;
       await this.#decide(call, view, await this.#prepare(call, view));
     } finally {
       this.#locks.release(locks);
@@ -425,14 +428,20 @@ export class Shard {
    * the turn of its bucket's owner, so that between two of them all others go on. What it has read stays as it is by its
    * locks. True when it has ended while it waited: its caller has given up, or the shard has failed.
    */
-  #waitForTurn(call: Call, view: CommandView, { isLast = false } = {}): Promise<boolean> | false {
+  #waitForTurn(call: Call, view: CommandView): Promise<boolean> | false {
     const { turns } = this.#parts;
-    if (turns === undefined) return false;
-    const { weight } = view;
-    // Before it is decided, one of many shorter ones, too.
-    if (!isLong(call, weight) && !(isLast && !fitsIntoTurn(weight, LONG_COMMAND_ROWS))) return false;
+    if (turns === undefined || !isLong(call, view.weight)) return false;
     const turn = turns.take({ owner: this.#ownerOf(call, view), work: 'commands' });
     return turn.then(() => this.#isOver(call));
+  }
+
+  /**
+   * Many commands may be ready at once, each too short for a turn of its own: undefined while this turn of the loop has room
+   * for one, else as #waitForTurn.
+   */
+  #join(call: Call): Promise<boolean> | undefined {
+    const turn = this.#parts.turns?.join({ owner: call.account[0], work: 'commands' });
+    return turn?.then(() => this.#isOver(call));
   }
 
   /** undefined where it is done within `decide`: of few rows, or where nobody takes turns. */
@@ -480,6 +489,9 @@ export class Shard {
 
   async #decide(call: Call, view: CommandView, prepared: unknown): Promise<void> {
     const { log, counters } = this.#parts;
+    // Nothing is awaited between this and `decide`: what others have done by then counts.
+    const turn = isLong(call, view.weight) ? undefined : this.#join(call);
+    if (turn !== undefined && (await turn)) return;
     const known = call.spec.counters?.(call.command, view);
     const waiting = known && counters.load(known);
     if (waiting !== undefined) await waiting;

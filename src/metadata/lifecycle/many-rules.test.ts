@@ -36,6 +36,7 @@ beforeEach(async () => {
     async take() {
       turnCount++;
     },
+    join: () => undefined,
     finish: () => Promise.reject(new Error('nobody asks for it')),
     begin: async () => () => {},
   };

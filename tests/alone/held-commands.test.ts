@@ -1,0 +1,103 @@
+// Commands of a metadata thread that are ready at once, as those of many gateways are: each is short, and together they keep the
+// event loop no longer than an input of a client may.
+import { expect, test } from 'vitest';
+import { createFairTurns } from '../../src/base/async/fair-turns.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
+import type { CommandName } from '../../src/ports/metadata/port.ts';
+import { makeLinkId } from '../../src/types/names.ts';
+import {
+  BUCKET,
+  BUCKET_NAME,
+  beginUpload,
+  dataOf,
+  etagOf,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../support/metadata/metadata-shards.ts';
+import { expectFreeLoop } from '../support/run/loop-watch.ts';
+
+const each = <T>(count: number, make: (at: number) => T) =>
+  Array.from({ length: count }, (_, at) => make(at));
+
+async function open(): Promise<MetadataShards> {
+  const world = await openMetadata({ turns: createFairTurns({ clock: systemClock }) });
+  await world.createBucket();
+  return world;
+}
+
+function execute(world: MetadataShards, name: CommandName, command: object) {
+  const bucket = { bucketId: BUCKET, name: BUCKET_NAME, cfgVersion: 1 };
+  return world.shards.execute({ shard: 0, bucket }, name, { bucketId: BUCKET, ...command } as never);
+}
+
+function deletion(world: MetadataShards, keys: readonly string[]) {
+  return execute(world, 'delete-versions', { owner: OWNER, items: keys.map((key) => ({ key })) });
+}
+
+async function expectDone(replies: readonly Promise<{ kind: string }>[]) {
+  for (const { kind } of await Promise.all(replies)) expect(kind).toBe('done');
+}
+
+/** The data of a piece, under so many links. */
+async function piecesOf(world: MetadataShards, count: number) {
+  const stored = world.newData();
+  await world.put('stored', { data: stored });
+  const [use] = stored.uses;
+  if (use === undefined) throw new Error('an object has a piece');
+  // As random ones, but made at once.
+  const id = Buffer.from(makeLinkId({ timeMs: world.clock.wallMs(), random: Buffer.alloc(10) }), 'hex');
+  let made = 0;
+  return () => {
+    const uses = each(count, () => {
+      id.writeUInt32BE(++made, id.length - 4);
+      return { ...use, linkId: id.toString('hex') as typeof use.linkId };
+    });
+    const links = uses.map(({ blobId, linkId }) => ({ blobId, linkId }));
+    return dataOf(uses, { births: [], links });
+  };
+}
+
+test('750 deletions of 20 keys each', async () => {
+  const world = await open();
+  await expectFreeLoop('their reads', async () => {
+    await expectDone(
+      each(750, (j) =>
+        deletion(
+          world,
+          each(20, (at) => `${j}/${at}`),
+        ),
+      ),
+    );
+  });
+});
+
+test('100 deletions of 150 keys each', async () => {
+  const world = await open();
+  await expectFreeLoop('their reads', async () => {
+    await expectDone(
+      each(100, (j) =>
+        deletion(
+          world,
+          each(150, (at) => `${j}/${at}`),
+        ),
+      ),
+    );
+  });
+});
+
+test('400 parts of 60 pieces each', async () => {
+  const world = await open();
+  const pieces = await piecesOf(world, 60);
+  const key = 'upload';
+  const uploadId = await beginUpload(world, key);
+  const commands = each(400, (at) => {
+    const { grant, uses, sizeBytes, manifest } = pieces();
+    if (manifest.kind !== 'direct') throw new Error(manifest.kind);
+    const part = { partNumber: at + 1, sizeBytes, etag: etagOf('p'), uses, segments: manifest.segments };
+    return { key, uploadId, part, data: grant };
+  });
+  await expectFreeLoop('what they write', async () => {
+    await expectDone(commands.map((command) => execute(world, 'commit-part', command)));
+  });
+});
