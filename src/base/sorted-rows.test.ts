@@ -42,8 +42,16 @@ test('keeps its order over many rows, added in any order and taken away again', 
   const all = () =>
     Array.from(rows.between(bytes('0'), bytes('9')), ({ key }) => Buffer.from(key).toString());
   expect(all()).toEqual(Array.from({ length: count }, (_, at) => String(at).padStart(5, '0')));
-  for (let at = 0; at < count; at++) if (at % 10 !== 0) rows.delete(keyOf(at));
+  for (let at = 0; at < count; at++) if (at % 10 !== 0 && at % 2 === 0) rows.delete(keyOf(at));
+  rows.deleteMany(
+    Array.from({ length: count }, (_, at) => keyOf(at)),
+    (at) => at % 2 === 1,
+  );
   expect(all()).toHaveLength(count / 10);
+  for (let at = 1; at < count; at += 2) rows.set(keyOf(at), at);
+  expect(all()).toEqual(all().toSorted());
+  expect(all()).toHaveLength(count / 10 + count / 2);
+  rows.deleteMany(Array.from({ length: count / 2 }, (_, at) => keyOf(2 * at + 1)));
   for (let at = 0; at < count; at += 10) rows.delete(keyOf(at));
   expect(all()).toEqual([]);
   rows.set(bytes('1'), 1);
@@ -80,7 +88,7 @@ test('of rows that stay most are in their place before a range is asked for; of 
     staying.set(keyOf(at), at);
     most = Math.max(most, staying.unplacedCount);
   }
-  expect(most).toBeLessThanOrEqual(8192);
+  expect(most).toBeLessThanOrEqual(4096);
   const found = Array.from(staying.between(bytes('0'), bytes('9')), ({ key }) => bytes(String(key)));
   expect(found.map(String)).toEqual(Array.from({ length: count }, (_, at) => String(at).padStart(5, '0')));
   const going = new SortedRows<number>();

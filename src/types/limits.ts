@@ -220,6 +220,8 @@ export const LIMITS = {
   deleteBytesMax: 1 * MiB,
   /** Keys that one entry of DeleteObjects deletes: 1,000 of 900 bytes in one keep the thread for up to 130 ms. */
   deleteKeysBytesMax: 256 * KiB,
+  /** The same in a bucket with versions, where a key costs twice as much: some 15 ms. */
+  deleteVersionedKeysMax: 500,
 
   // Renames (MOVE).
   /** Keys of one entry. */
@@ -294,6 +296,8 @@ export const LIMITS = {
   entryBytesMax: 48 * MiB,
   shardQueueMax: 4096,
   commitGroupBytesMax: 8 * MiB,
+  /** One commit at least. What a group holds is encoded in one turn, and leaves the overlays in one: some 10 ms each. */
+  commitGroupRowsMax: 4096,
   commitQueueBytesMax: 128 * MiB,
   kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,

@@ -32,6 +32,8 @@ export function createOverlayBudget({ threads }: { threads?: number | undefined 
 }
 
 const ROW_OVERHEAD_BYTES = 64;
+/** So many are taken out together. */
+const MANY_ROWS = 64;
 
 export class Overlay {
   readonly #columns = { rows: new SortedRows<PendingRow>(), bodies: new SortedRows<PendingRow>() };
@@ -50,7 +52,13 @@ export class Overlay {
   remove(seq: number, rows: readonly KvPut[]): void {
     this.#budget.usedBytes -= entryBytes(rows);
     const isOfEntry = (row: PendingRow) => row.seq === seq;
-    for (const { column, key } of rows) this.#column(column).delete(key, isOfEntry);
+    if (rows.length < MANY_ROWS)
+      for (const { column, key } of rows) this.#column(column).delete(key, isOfEntry);
+    else
+      for (const name of ['rows', 'bodies'] as const) {
+        const keys = rows.filter(({ column }) => column === name).map(({ key }) => key);
+        this.#columns[name].deleteMany(keys, isOfEntry);
+      }
   }
 
   /** `{ value: null }`: deleted by a pending entry. undefined: ask the state. */

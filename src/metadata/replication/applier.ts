@@ -2,13 +2,14 @@
 // log has them synced; after a crash they are applied again, which changes nothing.
 import { assert, must } from '../../base/assert.ts';
 import type { KvBounds, KvPort, KvPut } from '../../ports/kv.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { decodeEntry, type Entry } from '../engine/entry-codec.ts';
 import { type Applied, encodeApplied } from '../engine/entry-rows.ts';
 import { ENGINE_TABLES, rowKey } from '../engine/row-keys.ts';
 import type { LogStore } from './log-store.ts';
 import { requestedRange } from './verify-record.ts';
 
-const BATCH_BYTES_MAX = 2 * 1024 * 1024;
+const BATCH_BYTES_MAX = 1024 * 1024;
 
 export class Applier {
   readonly #kv: KvPort;
@@ -83,7 +84,7 @@ export class Applier {
   async #applySome(): Promise<void> {
     const fromSeq = this.#applied.seq + 1;
     const encoded = await this.#log.read(fromSeq, this.#targetSeq, BATCH_BYTES_MAX);
-    const { entries, range } = untilVerify(encoded);
+    const { entries, range } = nextBatch(encoded);
     const last = must(entries.at(-1), 'committed entries are in the log');
     assert(entries[0]?.seq === fromSeq, 'entries are applied in order');
     const rows: KvPut[] = entries.flatMap((entry) => entry.rows);
@@ -96,14 +97,20 @@ export class Applier {
   }
 }
 
-/** Up to the first entry that asks for a digest: what is behind it would change the state. */
-function untilVerify(encoded: readonly Uint8Array[]): { entries: Entry[]; range?: KvBounds } {
+/**
+ * As many as are one write (LIMITS.commitGroupRowsMax), up to the first entry that asks for a digest: what is behind it would change
+ * the state.
+ */
+function nextBatch(encoded: readonly Uint8Array[]): { entries: Entry[]; range?: KvBounds } {
   const entries: Entry[] = [];
+  let rowCount = 0;
   for (const bytes of encoded) {
     const entry = decodeEntry(bytes);
     entries.push(entry);
+    rowCount += entry.rows.length;
     const range = requestedRange(entry.rows);
     if (range !== undefined) return { entries, range };
+    if (rowCount >= LIMITS.commitGroupRowsMax) break;
   }
   return { entries };
 }

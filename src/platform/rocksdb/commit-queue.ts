@@ -233,11 +233,14 @@ class GroupingQueue implements CommitQueue {
   }
 
   #takeGroup(): PostedGroup {
+    const { commitGroupBytesMax, commitGroupRowsMax } = LIMITS;
     let count = 0;
     let sizeBytes = 0;
-    while (count < this.#waiting.length && (count === 0 || sizeBytes < LIMITS.commitGroupBytesMax)) {
+    let rowCount = 0;
+    while (count < this.#waiting.length && sizeBytes < commitGroupBytesMax) {
       const commit = must(this.#waiting[count], 'a waiting commit');
-      if (commit.clears !== undefined && count > 0) break;
+      rowCount += commit.rows.length;
+      if (count > 0 && (commit.clears !== undefined || rowCount > commitGroupRowsMax)) break;
       sizeBytes += commit.sizeBytes;
       count++;
       if (commit.clears !== undefined) break;
