@@ -93,3 +93,19 @@ test('long keys are deleted some at a time, so that no commit keeps the thread',
   expect(Math.max(...asked)).toBeLessThanOrEqual(LIMITS.deleteKeysBytesMax);
   expect(Math.max(...asked)).toBeGreaterThan(LIMITS.deleteKeysBytesMax / 2);
 });
+
+test('so are keys of a bucket with versions', async () => {
+  commitsMax = Number.POSITIVE_INFINITY;
+  await ask('PUT /versions');
+  const enabled = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
+  expect((await ask('PUT /versions?versioning', enabled)).status).toBe(200);
+  // From now on the gateway knows of it.
+  await ask('DELETE /versions/a');
+  asked = [];
+  const keys = Array.from({ length: 1000 }, (_, at) => `${1000 + at}`);
+  const list = keys.map((key) => `<Object><Key>${key}</Key></Object>`).join('');
+  const answer = await ask('POST /versions?delete', `<Delete>${list}</Delete>`);
+  const deleted = [...String(answer.body).matchAll(/<Deleted><Key>([^<]*)/g)].map(([, key]) => key);
+  expect(deleted).toEqual(keys);
+  expect(Math.max(...asked)).toBe(4 * LIMITS.deleteVersionedKeysMax);
+});

@@ -6,7 +6,7 @@ import type { DeleteItem } from '../../../ports/metadata/versions.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../types/errors.ts';
 import { LIMITS } from '../../../types/limits.ts';
 import type { BucketName, VersionId } from '../../../types/names.ts';
-import { deletesByMarker } from '../../../types/versioning.ts';
+import { deletesByMarker, mayHaveOlderVersions } from '../../../types/versioning.ts';
 import { presentBucket } from '../buckets/present-bucket.ts';
 import type { OperationContext } from '../context.ts';
 import { defineOperation, objectArn } from '../operation.ts';
@@ -110,7 +110,7 @@ async function commit(context: OperationContext, items: readonly DeleteItem[]): 
   while (results.length < items.length) {
     const rest = items.slice(results.length);
     try {
-      results.push(...(await commitFirst(context, firstOf(rest))));
+      results.push(...(await commitFirst(context, firstOf(context, rest))));
     } catch (error) {
       if (results.length === 0 || !(error instanceof AppError)) throw error;
       // Some are deleted: the client learns which.
@@ -121,12 +121,17 @@ async function commit(context: OperationContext, items: readonly DeleteItem[]): 
   return results;
 }
 
-/** As many as have LIMITS.deleteKeysBytesMax of keys, one at least: what one entry is about keeps the shard's thread. */
-function firstOf(items: DeleteItem[]): DeleteItem[] {
+/**
+ * As many as have LIMITS.deleteKeysBytesMax of keys, one at least, and no more than LIMITS.deleteVersionedKeysMax of a bucket
+ * with versions: what one entry is about keeps the shard's thread.
+ */
+function firstOf(context: OperationContext, items: DeleteItem[]): DeleteItem[] {
+  const isVersioned = mayHaveOlderVersions(context.bucket().record.versioning);
+  const countMax = isVersioned ? LIMITS.deleteVersionedKeysMax : LIMITS.deleteObjectsKeysMax;
   let leftBytes: number = LIMITS.deleteKeysBytesMax;
-  const end = items.findIndex(({ key }) => {
+  const end = items.findIndex(({ key }, at) => {
     leftBytes -= Buffer.byteLength(key);
-    return leftBytes < 0;
+    return leftBytes < 0 || at === countMax;
   });
   return end === -1 ? items : items.slice(0, Math.max(1, end));
 }
