@@ -310,11 +310,11 @@ outside by a debugger, gave back 92 MiB in the fourth row; Node has no call for 
 ## How bodies share their memory
 
 Memory for bodies, the bodies that may be at work at once (one for each bodyShareBytesMin of memory.bodyBuffer) and the places
-of those that wait (bodiesWaitingMax) are shared by tenant (below). What is free for whoever comes next is 25 MiB of memory beside
-one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB beside two such accounts.
+of those that wait (bodiesWaitingMax) are shared by tenant (below). What is free for the next account is 36 MiB of memory beside one
+greedy address, 26 MiB beside one greedy key of many addresses, 14 MiB beside one such account of many keys, 7.5 MiB beside two; for the next key of the account 11 MiB beside one greedy key.
 
-- A body takes more only while its tenant's share has room. Those that wait are let in by turns: one of each account, and of
-  each of its addresses, in a round; of one address bodies that have begun go before those that have not.
+- A body takes more only while its tenant's share has room. Those that wait are let in by turns: one of each account, of each of
+  its keys, and of each of their addresses, in a round; of one address bodies that have begun go before those that have not.
 - Of those that have not begun as many wait as the share has places, bodyBufferWaitMaxMs at most; what comes then is refused at
   once.
 - What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; between two
@@ -354,7 +354,7 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 ## How listings share memory
 
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
-of bodies, an eighth of the thread's part of memory.bodyBuffer at most, also where it holds more. So 7 pages of 1,000 keys are made at a time for one address; the others
+of bodies, an eighth of the thread's part of memory.bodyBuffer at most, also where it holds more. So 6 pages of 1,000 keys are made at a time for one address; the others
 wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
 So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
 (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts
@@ -362,26 +362,25 @@ So it is with lists of IAM and of context keys and with simulations (identityPag
 
 ## How tenants share
 
-A tenant is an account whose signature fits, and within it each address. All who have proved nothing yet are one tenant,
-and within it each address (of IPv6 the first 64 bits). A tenant may hold at most so many times what is free of a thing: 8
-times as an account, 4 times as an address. So one alone has most of it, several share alike, and some of it is always free
-for the next; who holds nothing may take the last. Nothing is set aside for those that are away, and nobody has to be known
-beforehand.
+A tenant is an account whose signature fits, within it each signer, and within that each address (of IPv6 the first 64 bits). A signer is an access key; its presigned URLs and forms, whoever uses them, are another one. Sessions count as the key that began them, those of a role as one signer, API keys each.
+An account may hold 8 times what is free of a thing, a signer 9 times what is free of the account's part, an address 9 times what is free of the signer's. Who have proved nothing yet are together like one account, with addresses in the place of signers. So one alone has most of it (8/9 an account, 4/5 a key or a stranger's
+address, 72 % an address of a key), several share alike, and some of it is always free for the next; who holds nothing may take the last. Strangers with a presigned URL leave its maker 8 % of all at once, and as they end half of the account's part, a third where all
+that is his comes from one address. Nothing is set aside for those that are away, and nobody has to be known beforehand.
 
-| What | Of all | One account alone (from one address) | Each of two (from one address each) | Kept for operators |
+| What | Of all | One account alone (one key of it, from one address) | Each of two (from one address each) | Kept for operators |
 |---|---|---|---|---|
-| connections | connectionsMax, 10000 | 8889 (8000) | 4706 (4444) | refusedConnectionsMax more, whose first request is served if it is theirs |
-| requests in flight of S3, IAM, STS and /api/v1 | requestsInFlightMax, 2048 | 1820 (1638) | 963 (910) | theirs are not counted |
-| requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276) | 1927 (1820) | |
-| heads that have begun and are not complete: their bytes, and 80 for each line | unfinishedHeadsBytesMax, 32 MiB | 28 MiB (25) | 15 MiB (14) | |
-| memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102) | 60 MiB (56) | |
-| bodies at work | memory.bodyBuffer / bodyShareBytesMin, 512 | 455 (409) | 240 (227) | |
-| bodies that wait for memory | bodiesWaitingMax, 256 | 227 (204) | 120 (113) | |
-| bodies that have arrived and are not read, beyond one read of each; and as much in small records of TLS (below 4 KiB) that wait to be decrypted | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | of TLS the connection ends beyond it |
-| answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51) | 30 MiB (28) | theirs are not counted |
+| connections | connectionsMax, 10000 | 8889 (8000, 7200) | 4706 (4186) | refusedConnectionsMax more, whose first request is served if it is theirs |
+| requests in flight of S3, IAM, STS and /api/v1 | requestsInFlightMax, 2048 | 1820 (1638, 1474) | 963 (857) | theirs are not counted |
+| requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276, 2949) | 1927 (1714) | |
+| heads that have begun and are not complete: their bytes, and 80 for each line | unfinishedHeadsBytesMax, 32 MiB | 28 MiB (25, 23) | 15 MiB (13) | |
+| memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102, 92) | 60 MiB (53) | |
+| bodies at work | memory.bodyBuffer / bodyShareBytesMin, 512 | 455 (409, 368) | 240 (214) | |
+| bodies that wait for memory | bodiesWaitingMax, 256 | 227 (204, 184) | 120 (107) | |
+| bodies that have arrived and are not read, beyond one read of each; and as much in small records of TLS (below 4 KiB) that wait to be decrypted | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8, 11.5) | 7.5 MiB (6.6) | of TLS the connection ends beyond it |
+| answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51, 46) | 30 MiB (26) | theirs are not counted |
 | bodies of the operator API and IAM, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
-| bodies of /api/v1, IAM and STS, of known senders, until they are answered | provedBodiesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | of the operator API they are not counted |
-| passwords and API keys that wait to be hashed or compared, in turns | passwordHashesWaitingMax, 64 | 32 | 21 | whoever names no API key that is there is one tenant |
+| bodies of /api/v1, IAM and STS, of known senders, until they are answered | provedBodiesBytesMax, 16 MiB | 14.2 MiB (12.8, 11.5) | 7.5 MiB (6.6) | of the operator API they are not counted |
+| passwords and API keys that wait to be hashed or compared, in turns | passwordHashesWaitingMax, 64 | 32 (from one address 28) | 21 (19) | whoever names no API key that is there is one tenant |
 | fields of forms, of unproved senders | unverifiedFormsBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
 | answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
 | documents of /api/v1 on their way | publicAnswersBytesMax, 16 MiB | (12.8 MiB) | (7.1 MiB) | |
@@ -389,7 +388,7 @@ beforehand.
 
 - A connection counts by its address from the moment that it is taken, before hands are shaken and a head is there, and by
   an account once a request on it has proved one. Where a share is used up, the connection that has been idle longest is
-  closed, of the address with most idle ones, of the largest tenant. One that is only listened to counts as idle, and so
+  closed, of the address with most idle ones, of the largest signer of the largest account. One that is only listened to counts as idle, and so
   does one that waits for the body of who has proved nothing. A newcomer is refused only where nobody is idle.
 - Heads that are not complete are measured once a second, and whenever 1,000 connections have come. Of a tenant that holds more
   than its share the oldest connections end, those of its largest address first. A head has headerLinesMax lines and
@@ -398,11 +397,11 @@ beforehand.
   request that needs none (health, metrics, a preflight), and one that is refused by its head, is answered at once and its
   connection ends.
 - The memory of an object that is streamed to its client is that of bodies. Of other answers a tenant that has left more than its
-  share is refused further ones until its clients have taken some; never one that has left less than unsentAtLeastBytes.
+  share is refused further ones until its clients have taken some; never one whose signer has left less than unsentAtLeastBytes.
 - The operator API hears no body before the head has named an operator's access key, IAM none before it has named any. They wait
   operatorBodyMaxMs and identityBodyMaxMs for it at most, and never let one wait for another.
 - \`/health/ready\` says 503 while S3 refuses everybody. \`/health/live\` depends on none of this.
-- The log line \`share-used-up\` names who is over its share, once a minute. Behind a balancer that is not among
+- The log line \`share-used-up\` names who is over its share, once a minute (\`signer\`: \`own\` or \`presigned\`, with the access key or the role's id). Behind a balancer that is not among
   \`trustedProxies\` all its clients are one address until they have signed.
 
 ## How long work gives way
@@ -410,7 +409,7 @@ beforehand.
 No document, header or list of a client keeps the event loop for more than 50 ms of processor time. Listings of all kinds, and whatever else reads
 many rows of metadata, read 250 rows at a time; documents and the pages of listings are made 1 to 3 ms at a time. Between two of
 these steps the loop turns, and steps are done in turns of accounts: an account has one share, whether it has listings, documents,
-policies, decisions, simulations or all of them, and its kinds of work take turns within it. So 32 listings
+policies, decisions, simulations or all of them; its signers take turns within it, and the kinds of work of each. So 32 listings
 of one account delay another account's request by a few steps, and not by 32 pages. \`holdfast_event_loop_delay_seconds\` tells
 how late the loop was; above loopHeldMs it is logged (event-loop-held) and an alarm.
 
@@ -431,7 +430,7 @@ end of a body (32 in a turn, or four documents), and, in the process that has th
 
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
 requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
-Next is who has had least of this time of late, by the address, by the access key or API key that the request names or by the account
+Next is who has had least of this time of late, by the address, by the access key (another in a presigned URL) or API key that the request names or by the account
 that the connection has proved, whichever has had most: so neither many addresses of one key nor many keys of one address or account
 come before one that asks seldom, and all requests that name no key are together like one key. One request of a connection waits so at most, so that connections bound how many do; one whose connection has ended meanwhile never begins.
 

@@ -12,9 +12,10 @@ let workAtTurn = 0;
 export function turnOfDecision(
   turns: Pick<FairTurns, 'take'>,
   accountId: string | undefined,
+  signer?: () => string,
 ): Promise<void> | undefined {
   if (matchWork() - workAtTurn <= WORK_OF_TURN) return undefined;
-  return turns.take({ owner: accountId, work: 'decisions' }).then(() => {
+  return turns.take({ owner: accountId, signer: signer?.(), work: 'decisions' }).then(() => {
     workAtTurn = matchWork();
   });
 }

@@ -4,7 +4,7 @@
 // long is refused with SlowDown, and who would begin to wait behind too many of its tenant's at once. When others wait, who
 // holds memory for a client that stands still or trickles gives way: what can be fetched again is given back, then the body
 // ends; those of the same tenant, and of tenants that are over their share. It counts; it allocates nothing.
-import { createFairShare, type FairShare, type SharePath } from '../base/async/fair-share.ts';
+import { compareHeld, createFairShare, type FairShare, type SharePath } from '../base/async/fair-share.ts';
 import { createTenantQueue } from '../base/async/tenant-queue.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
@@ -78,8 +78,8 @@ const GRANTS_OF_KIND_SHARE = 1 / 2;
 /**
  * Of the limit, what the share must have room for where as much or more will be taken within other memory, as by a composition:
  * it may keep it as long as a key is locked, and were a byte enough, a crowd of them would leave nothing. All others need a
- * byte: where they needed more, those that take little would never leave it to them. So do accounts, and addresses of strangers,
- * that hold nothing: n greedy accounts leave 1 / (1 + 8n).
+ * byte: where they needed more, those that take little would never leave it to them. So do signers, and addresses of strangers,
+ * that hold nothing: n greedy accounts leave 1 / (1 + 8n), and n greedy signers of one 1 / (1 + 9n) of its part.
  */
 const ROOM_SHARE = 1 / 64;
 
@@ -336,7 +336,7 @@ class BodyLedger {
   }
 
   #hasRoomFor({ tenant, path, hasBegun, isWithin }: Share, takesBytes: number): boolean {
-    const owner = tenant.account === undefined ? path : path.slice(0, 1);
+    const owner = tenant.account === undefined ? path : path.slice(0, 2);
     const needsRoom = isWithin === true && this.#bytes.usedBy(owner) > 0;
     const roomBytes = Math.min(takesBytes, Math.floor(this.#options.limitBytes * ROOM_SHARE));
     const mayTake = this.#bytes.mayTake(path, needsRoom ? Math.max(1, roomBytes) : 1);
@@ -425,10 +425,10 @@ class BodyLedger {
     this.#grantTo(beginning, this.#beginGrants);
   }
 
-  /** First to accounts that have the least of them. */
+  /** First to accounts, and to their signers, that have the least of them. */
   #grantTo(waiters: readonly Waiter[], grants: FairShare): void {
-    const heldBy = ({ share }: Waiter) => this.#grants.usedBy(share.path.slice(0, 1));
-    for (const waiter of waiters.toSorted((a, b) => heldBy(a) - heldBy(b))) {
+    const heldBy = ({ share }: Waiter) => this.#grants.heldAlong(share.path.slice(0, 2));
+    for (const waiter of waiters.toSorted((a, b) => compareHeld(heldBy(b), heldBy(a)))) {
       const { share } = waiter;
       const missingBytes = share.needBytes - share.heldBytes;
       if (!this.#mayGrant(grants, share.path, missingBytes)) continue;
@@ -506,23 +506,23 @@ class BodyLedger {
 
   /**
    * The bodies to evict, as many as wait: for waiting bodies of their own address, or for anyone's if they are beyond their
-   * share. First those of the tenant that holds most, and of these the ones with the least progress. Chosen before the
+   * share. First those of the account that holds most, of its signer and of its address, and of these the ones with the least progress. Chosen before the
    * first eviction, which may admit others at once.
    */
   #yielding(isCandidate: (share: Share) => boolean): Share[] {
     if (this.#waiters.size === 0) return [];
-    const waiting = new Map<string | undefined, number>();
-    for (const { share } of this.#waiters) add(waiting, share.path.at(-1), 1);
-    const heldBy = new Map<Share, number>();
+    const waiting = new Map<string, number>();
+    for (const { share } of this.#waiters) add(waiting, nameOf(share), 1);
+    const heldBy = new Map<Share, number[]>();
     for (const share of this.#shares)
-      if (isCandidate(share)) heldBy.set(share, this.#bytes.usedBy(share.path));
+      if (isCandidate(share)) heldBy.set(share, this.#bytes.heldAlong(share.path));
     const ranked = [...heldBy.keys()].sort(
-      (a, b) => (heldBy.get(b) ?? 0) - (heldBy.get(a) ?? 0) || a.progressAtMs - b.progressAtMs,
+      (a, b) => compareHeld(heldBy.get(a) ?? [], heldBy.get(b) ?? []) || a.progressAtMs - b.progressAtMs,
     );
-    return ranked.filter(({ path }) => {
-      const own = path.at(-1);
+    return ranked.filter((share) => {
+      const own = nameOf(share);
       const [another] = waiting.keys();
-      const forWhom = waiting.has(own) ? own : this.#isOverShare(path) ? another : undefined;
+      const forWhom = waiting.has(own) ? own : this.#isOverShare(share.path) ? another : undefined;
       if (forWhom !== undefined) add(waiting, forWhom, -1);
       return forWhom !== undefined;
     });
@@ -531,6 +531,11 @@ class BodyLedger {
   #isOverShare(path: SharePath): boolean {
     return this.#bytes.isOverShare(path) || this.#begun.isOverShare(path);
   }
+}
+
+/** Of the address that it comes from, among all. */
+function nameOf({ path }: Share): string {
+  return path.join('\n');
 }
 
 function add<K>(counts: Map<K, number>, key: K, change: number): void {

@@ -7,6 +7,7 @@ import { type CrcAlgorithm, crcCombine, crcOf, createCrc } from '../base/crypto/
 import { type ChecksumAlgorithm, isCrc } from '../types/checksums.ts';
 import { type BlobId, homeShardOf } from '../types/names.ts';
 import type { BlobRecord } from '../types/records/rows.ts';
+import { turnOf } from '../types/tenant.ts';
 import type { DataPath } from './data-path.ts';
 import { type BlobRun, type ChunkRun, chunkRuns, locateBlobRuns } from './locate-runs.ts';
 import type { MetadataCalls } from './object-store.ts';
@@ -32,15 +33,11 @@ export async function checksumOfRange(
 
 /** Each when it is the account's turn: a digest of 256 KiB takes some tenths of a millisecond, and copies come in crowds. */
 async function* piecesInTurns(path: DataPath, body: RangeToDigest): AsyncGenerator<Buffer> {
-  const turn = turnOf(body);
+  const turn = turnOf(body.calls.tenant, 'digests');
   for await (const piece of readPlaintext(path, neverEvicted(body))) {
     await path.turns.take(turn);
     yield piece;
   }
-}
-
-function turnOf({ calls }: RangeToDigest) {
-  return { owner: calls.tenant.account, work: 'digests' };
 }
 
 /** A copy that stands still while others wait for memory gets the error at its next read. */
@@ -55,7 +52,7 @@ async function combinedCrc(
 ): Promise<Uint8Array> {
   let whole = crcOf(algorithm, EMPTY_BYTES);
   let offsetBytes = body.range.offsetBytes;
-  const turn = turnOf(body);
+  const turn = turnOf(body.calls.tenant, 'digests');
   let count = 0;
   for await (const runs of locateBlobRuns(body.calls, body.manifest, body.range)) {
     const stored = await storedCrcs(body.calls, runs, algorithm);

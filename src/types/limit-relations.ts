@@ -87,8 +87,9 @@ assert(
 );
 assert(LIMITS.sealBlockBytes <= LIMITS.bodyShareBytesMin, 'all bodies at work may hold a piece each');
 assert(
-  LIMITS.addressShareWeight < LIMITS.accountShareWeight,
-  'one address does not take all that its account may have',
+  LIMITS.strangerShareWeight * (LIMITS.accountShareWeight + 1 + LIMITS.signerShareWeight) ===
+    LIMITS.accountShareWeight * LIMITS.signerShareWeight,
+  "a stranger's address that is alone has the same part, whether accounts share with it or only addresses",
 );
 assert(LIMITS.bodiesWaitingMax < LIMITS.requestsInFlightMax, 'bodies are refused before all requests are');
 assert(

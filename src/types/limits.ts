@@ -166,11 +166,15 @@ export const LIMITS = {
   /** Of the memory for bodies: so many times this, so many bodies at once. */
   bodyShareBytesMin: 256 * KiB,
   /**
-   * Of all that is shared by tenants (docs/limits.md): an account, and one address that uses it, may hold so many times
-   * what is free (base/async/fair-share.ts).
+   * Of all that is shared by tenants (docs/limits.md): an account may hold so many times what is free, a key of it so many
+   * times what is free of the account's part, and an address so many times what is free of the key's part
+   * (base/async/fair-share.ts).
    */
   accountShareWeight: 8,
-  addressShareWeight: 4,
+  signerShareWeight: 9,
+  addressShareWeight: 9,
+  /** What these come to for an address that has proved nothing: it may hold so many times what is free. So may each where only addresses share. */
+  strangerShareWeight: 4,
   /** Bodies that wait for memory before their first byte is taken. */
   bodiesWaitingMax: 256,
 

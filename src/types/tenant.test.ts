@@ -1,6 +1,7 @@
 // Which addresses count as one, and which groups a tenant is in.
 import { describe, expect, test } from 'vitest';
-import { addressGroupOf, sharePathOf } from './tenant.ts';
+import { createFairShare, type FairShare, type SharePath } from '../base/async/fair-share.ts';
+import { addressGroupOf, ownSigner, presignedSigner, SHARE_WEIGHTS, sharePathOf } from './tenant.ts';
 
 describe('tenants', () => {
   test.each([
@@ -17,10 +18,44 @@ describe('tenants', () => {
   });
 
   test('unauthenticated addresses are one group, and each is one of its own within', () => {
-    expect(sharePathOf({ account: undefined, address: '192.0.2.7' })).toEqual([
-      'unproved',
-      'unproved 192.0.2.7',
-    ]);
-    expect(sharePathOf({ account: '1', address: '192.0.2.7' })).toEqual(['account 1', 'account 1 192.0.2.7']);
+    const address = '192.0.2.7';
+    expect(sharePathOf({ account: undefined, address })).toEqual(['unproved', address]);
+    expect(sharePathOf({ account: '1', signer: 'own KEY', address })).toEqual(['1', 'own KEY', address]);
+  });
+
+  test('a crowd with a presigned URL leaves its maker room at once, and half of the account as they end', () => {
+    const share = createFairShare({ limit: 10_000, weights: SHARE_WEIGHTS });
+    const pathsOf = (signer: string, count: number) =>
+      Array.from({ length: count }, (_, at) => sharePathOf({ account: 'a', signer, address: String(at) }));
+    const crowd = pathsOf(presignedSigner('K'), 250);
+    const own = pathsOf(ownSigner('K'), 20);
+    const readers = takeAll(share, crowd);
+    expect(readers.length).toBeGreaterThan(7900);
+    let held = takeAll(share, own).length;
+    expect(held).toBeGreaterThan(700);
+    // Readers end one after the other, and others come at once.
+    for (let ended = 0; ended < 10_000; ended++) {
+      share.giveBack(readers.shift() as SharePath, 1);
+      held += takeAll(share, own).length;
+      readers.push(...takeAll(share, [crowd[ended % crowd.length] as SharePath]));
+    }
+    expect(held).toBeGreaterThan(4000);
+    expect(readers.length).toBeGreaterThan(4000);
+    // Another account finds what it always finds.
+    expect(takeAll(share, [['b', 'own K', '1']]).length).toBeGreaterThan(700);
   });
 });
+
+/** Takes single units, in turns of the paths, until the share refuses all of them; answers whose they are. */
+function takeAll(share: FairShare, paths: readonly SharePath[]): SharePath[] {
+  const taken: SharePath[] = [];
+  for (;;) {
+    const takers = paths.filter((path) => {
+      const may = share.mayTake(path, 1);
+      if (may) share.take(path, 1);
+      return may;
+    });
+    if (takers.length === 0) return taken;
+    taken.push(...takers);
+  }
+}

@@ -1,22 +1,38 @@
 // Whom a request counts against where memory, places and turns are shared (docs/limits.md, "How tenants share").
 import type { SharePath } from '../base/async/fair-share.ts';
+import type { TurnOf } from '../base/async/fair-turns.ts';
 import type { RequestOrigin } from './events.ts';
 import { LIMITS } from './limits.ts';
 
 /**
- * By account, and by address within it: so many times what is free. An account alone has 8/9 of all, an address alone 4/5:
- * it may be a company behind one address, or a balancer that is not configured. Two accounts have 8/17 each.
+ * By account, by signer within it, and by address within that: so many times what is free around it. An account alone has
+ * 8/9 of all, a signer of it alone 9/10 of that, and an address alone 9/10 of that, 72 % of all: it may be a company behind
+ * one address, or a balancer that is not configured. What each leaves has room for two bodies where memory is least: one
+ * is let in while a byte is free. Two accounts have 8/17 each, two signers 9/19 each of what their account has. Of those
+ * who have proved nothing addresses stand in the place of signers: one alone has 4/5.
  */
-export const SHARE_WEIGHTS = [LIMITS.accountShareWeight, LIMITS.addressShareWeight] as const;
+export const SHARE_WEIGHTS = [
+  LIMITS.accountShareWeight,
+  LIMITS.signerShareWeight,
+  LIMITS.addressShareWeight,
+] as const;
+
+/** Where only addresses share. */
+export const ADDRESS_WEIGHTS = [LIMITS.strangerShareWeight] as const;
 
 const UNPROVED = 'unproved';
 const MAPPED_PREFIX = '::ffff:';
 const MAPPED_IPV4 = /^::ffff:[\d.]+$/i;
 
-/** One who shares the server with others: the account that has signed, or an address that has proved nothing. */
+/**
+ * One who shares the server with others: the account that has signed, by one of its keys, or an address that has proved
+ * nothing.
+ */
 export interface Tenant {
   /** The account's id; undefined while nobody has proved who they are. */
   readonly account: string | undefined;
+  /** The key by which the account has signed (`ownSigner`, `presignedSigner`); absent where nobody tells them apart. */
+  readonly signer?: string | undefined;
   /** The client's group of addresses (`addressGroupOf`). */
   readonly address: string;
 }
@@ -24,13 +40,26 @@ export interface Tenant {
 /** The server's own work: what it folds and repairs counts against no account. */
 export const INTERNAL_TENANT: Tenant = { account: 'internal', address: 'internal' };
 
+/** Whoever has signed a request with the key itself. */
+export const ownSigner = (key: string): string => `own ${key}`;
+
 /**
- * Groups of a tenant, the widest first: the account, then the address that uses it. All that have proved nothing are one
- * group, so that many addresses together cannot take what accounts need.
+ * Whoever has a presigned URL or a form of the key: whom its maker gave it, and strangers who found it. All of them together
+ * have one signer's share, so that they leave the key's holder what his own requests need.
  */
-export function sharePathOf({ account, address }: Tenant): SharePath {
-  const group = account === undefined ? UNPROVED : `account ${account}`;
-  return [group, `${group} ${address}`];
+export const presignedSigner = (key: string): string => `presigned ${key}`;
+
+/**
+ * Groups of a tenant, the widest first: the account, the signer, and the address that it comes from. All that have proved
+ * nothing are one group, so that many addresses together cannot take what accounts need.
+ */
+export function sharePathOf({ account = UNPROVED, signer, address }: Tenant): SharePath {
+  return signer === undefined ? [account, address] : [account, signer, address];
+}
+
+/** Whose turn it is for such work. */
+export function turnOf({ account, signer }: Tenant, work: string): TurnOf {
+  return { owner: account, signer, work };
 }
 
 /**

@@ -4,11 +4,12 @@
 // weight / (weight + 1) of the resource, n greedy ones weight / (n * weight + 1) each, and some of it is always free for
 // the next. No tenant has to be known beforehand, and nothing is set aside for those that are away.
 //
-// A tenant is a path of groups, the widest first (an account, then an address that uses it). The rule holds for each
-// group on the path with its own weight, so that one address cannot take an account's whole share either.
+// A tenant is a path of groups, the widest first (an account, a key of it, an address that uses the key). Each group on
+// the path may hold `weight` times what is free of the part that the group around it may have: what the account may take
+// yet is shared by its keys as the whole is by accounts. So neither one address nor many of a key take the account's part.
 import { assert } from '../assert.ts';
 
-/** Names of groups, the widest first. Equal names at one depth are one group. */
+/** Names of groups, the widest first. Equal names within one group are one group. */
 export type SharePath = readonly string[];
 
 /** What is used up: the share of the tenant who asks, or the whole resource. */
@@ -17,7 +18,7 @@ export type ShareName = 'tenant' | 'all';
 export interface FairShareOptions {
   /** Size of the resource, in units of the caller's choice (bytes, connections, requests). */
   readonly limit: number;
-  /** By depth of the path: how many times what is free a group may hold. Smaller ones for narrower groups. */
+  /** By depth of the path: how many times what is free around it a group may hold. Whole numbers. */
   readonly weights: readonly number[];
 }
 
@@ -36,47 +37,84 @@ export interface FairShare {
   giveBack(path: SharePath, units: number): void;
   /** Units that the group at the end of the path holds. */
   usedBy(path: SharePath): number;
+  /** Units that each group on the path holds, the widest first. */
+  heldAlong(path: SharePath): number[];
 }
+
+/** Orders what `heldAlong` gives: who holds most comes first, and of equals who holds most within it. */
+export function compareHeld(a: readonly number[], b: readonly number[]): number {
+  for (const [depth, held] of a.entries()) {
+    const difference = (b[depth] ?? 0) - held;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+interface Group {
+  held: number;
+  readonly groups: Map<string, Group>;
+}
+
+const newGroup = (): Group => ({ held: 0, groups: new Map() });
 
 export function createFairShare(options: FairShareOptions): FairShare {
   const { limit, weights } = options;
-  /** By depth: what each group holds. Groups that hold nothing are forgotten. */
-  const groups: Map<string, number>[] = weights.map(() => new Map());
-  let used = 0;
+  /** Groups that hold nothing are forgotten. */
+  const all = newGroup();
 
   function add(path: SharePath, units: number): void {
-    assert(path.length <= groups.length, 'every depth has a weight');
-    used += units;
-    assert(used >= 0, 'no more is given back than was taken');
-    path.forEach((name, depth) => {
-      const group = groups[depth] as Map<string, number>;
-      const held = (group.get(name) ?? 0) + units;
-      assert(held >= 0, 'no more is given back than was taken');
-      if (held === 0) group.delete(name);
-      else group.set(name, held);
-    });
+    assert(path.length <= weights.length, 'every depth has a weight');
+    all.held += units;
+    assert(all.held >= 0, 'no more is given back than was taken');
+    let around = all;
+    for (const name of path) {
+      const group = around.groups.get(name) ?? newGroup();
+      group.held += units;
+      assert(group.held >= 0, 'no more is given back than was taken');
+      if (group.held === 0) around.groups.delete(name);
+      else if (group.held === units) around.groups.set(name, group);
+      around = group;
+    }
   }
 
   /** Whether every group of the path would be within its share if it held `units` more. */
   function isWithinShare(path: SharePath, units: number): boolean {
-    const free = limit - used - units;
+    // What the group around may take yet is `free / scale`: so all numbers are whole, and nothing is rounded.
+    let free = limit - all.held - units;
+    let scale = 1;
     if (free < 0) return false;
-    return path.every((name, depth) => {
-      const held = groups[depth]?.get(name) ?? 0;
+    let group: Group | undefined = all;
+    for (const [depth, name] of path.entries()) {
+      group = group.groups.get(name);
       // Who holds nothing may take what is free: a resource of few units would otherwise shut small tenants out.
-      return held === 0 || held + units <= (weights[depth] as number) * free;
+      if (group === undefined) return true;
+      const weight = weights[depth] as number;
+      // It may hold so much that the rest of the part, when it has taken that, is a `weight`-th of it.
+      free = weight * free - (group.held + units) * scale;
+      if (free < 0) return false;
+      scale *= weight + 1;
+    }
+    return true;
+  }
+
+  function heldAlong(path: SharePath): number[] {
+    let group: Group | undefined = all;
+    return path.map((name) => {
+      group = group?.groups.get(name);
+      return group?.held ?? 0;
     });
   }
 
   return {
     get used() {
-      return used;
+      return all.held;
     },
     mayTake: isWithinShare,
-    usedUp: (units) => (used + units <= limit ? 'tenant' : 'all'),
+    usedUp: (units) => (all.held + units <= limit ? 'tenant' : 'all'),
     isOverShare: (path) => !isWithinShare(path, 0),
     take: (path, units) => add(path, units),
     giveBack: (path, units) => add(path, -units),
-    usedBy: (path) => groups[path.length - 1]?.get(path.at(-1) ?? '') ?? 0,
+    usedBy: (path) => heldAlong(path).at(-1) ?? 0,
+    heldAlong,
   };
 }

@@ -1,7 +1,8 @@
 // Long computations of several owners on one thread: one short step at a time, and between two steps whatever else is
 // ready (requests of others, timers, sockets). Owners take turns, so that many computations of one owner delay another
-// owner's by one step each time and not by all of them, whatever they are. Within an owner's turns its kinds of work take
-// turns; of one kind the computations are done one after the other: only the first of them has memory for its result.
+// owner's by one step each time and not by all of them, whatever they are. Within an owner's turns its signers take turns,
+// and within a signer's its kinds of work; of one kind the computations are done one after the other: only the first of
+// them has memory for its result.
 import { must } from '../assert.ts';
 import { nextTurn } from './next-turn.ts';
 import { createShortTurns } from './short-turns.ts';
@@ -28,6 +29,8 @@ export interface FairTurns {
 export interface TurnOf {
   /** undefined: all whom nobody knows, together. */
   readonly owner: string | undefined;
+  /** Which of the owner's keys, where they are told apart (`Tenant` in types/tenant.ts). */
+  readonly signer?: string | undefined;
   /** The kind of work, as `listings`. */
   readonly work: string;
 }
@@ -53,25 +56,25 @@ const BEGUN_MAX = 8;
 const BEGUN_OF_OWNER_MAX = 2;
 
 export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = {}): FairTurns {
-  /** By owner, and of each by kind of work, in the order of their turns. */
-  const owners = new Map<string | undefined, Map<string, Step[]>>();
+  /** By owner, of each by signer, and of these by kind of work, in the order of their turns. */
+  const owners = new Map<string | undefined, Map<string | undefined, Map<string, Step[]>>>();
   let isRunning = false;
 
   async function run(): Promise<void> {
     isRunning = true;
     for (let next = first(owners); next !== undefined; next = first(owners)) {
-      const [owner, works] = next;
-      const [work, queue] = must(first(works), 'an owner that waits has work');
+      const [owner, signers] = next;
+      const [signer, works] = must(first(signers), 'an owner that waits has signers');
+      const [work, queue] = must(first(works), 'a signer that waits has work');
       const step = measure();
       if (queue[0]?.() === true) queue.shift();
       await pause();
       if (clock !== undefined && step.tookMs > LONG_STEP_MS)
         await clock.sleep(Math.min(step.tookMs, REST_MAX_MS));
       // Behind all that have come meanwhile.
-      works.delete(work);
-      if (queue.length > 0) works.set(work, queue);
-      owners.delete(owner);
-      if (works.size > 0) owners.set(owner, works);
+      moveBack(works, work, queue.length > 0);
+      moveBack(signers, signer, works.size > 0);
+      moveBack(owners, owner, signers.size > 0);
     }
     isRunning = false;
   }
@@ -91,9 +94,11 @@ export function createFairTurns({ pause = nextTurn, clock }: FairTurnsOptions = 
     return step;
   }
 
-  function enqueue({ owner, work }: TurnOf, step: Step): void {
-    const works = owners.get(owner) ?? new Map<string, Step[]>();
-    owners.set(owner, works);
+  function enqueue({ owner, signer, work }: TurnOf, step: Step): void {
+    const signers = owners.get(owner) ?? new Map<string | undefined, Map<string, Step[]>>();
+    owners.set(owner, signers);
+    const works = signers.get(signer) ?? new Map<string, Step[]>();
+    signers.set(signer, works);
     const queue = works.get(work);
     if (queue === undefined) works.set(work, [step]);
     else queue.push(step);
@@ -160,6 +165,13 @@ function createBegun(): FairTurns['begin'] {
       waiting.add([owner, work], { work, name: `${owner}\n${work}`, resolve });
       letIn();
     });
+}
+
+/** Behind the others, or out where it does not stay. */
+function moveBack<K, V>(map: Map<K, V>, key: K, stays: boolean): void {
+  const value = map.get(key) as V;
+  map.delete(key);
+  if (stays) map.set(key, value);
 }
 
 function first<K, V>(map: ReadonlyMap<K, V>): [K, V] | undefined {

@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest';
 import { createSharedPlaces } from './shared-places.ts';
 
-function open(limit: number, weights: [number, number] = [8, 4]) {
+function open(limit: number, weights = [8, 9]) {
   const ended: string[] = [];
   const places = createSharedPlaces<string>({ limit, weights, end: (holder) => ended.push(holder) });
-  const path = (tenant: string, address = '1') => [tenant, `${tenant} ${address}`];
+  const path = (tenant: string, address = '1') => [tenant, address];
   return { places, ended, path };
 }
 
@@ -63,4 +63,21 @@ test('an authenticated holder counts for its account from then on', () => {
   expect(ended).not.toContain('one');
   places.remove('one');
   places.remove('one');
+});
+
+test('a crowd of one group leaves places to the group beside it, and makes room before it does', () => {
+  const { places, ended } = open(100, [8, 9, 9]);
+  const own = ['a', 'own', '1'];
+  // Of one address, which has more idle ones than any of the crowd.
+  for (let at = 0; at < 5; at++) places.add(`own${at}`, own);
+  for (let at = 0; at < 90; at++) places.add(`idle url${at}`, ['a', 'url', String(at)]);
+  expect(ended.length).toBeGreaterThan(0);
+  for (let at = 0; at < 90; at++) {
+    const isWelcome = places.add(`url${at}`, ['a', 'url', String(at)]);
+    if (isWelcome) places.setIdle(`url${at}`, false);
+    else places.remove(`url${at}`);
+  }
+  expect(ended.filter((holder) => !holder.startsWith('idle url'))).toEqual([]);
+  expect(places.add('own', own)).toBe(true);
+  expect(ended.filter((holder) => !holder.startsWith('idle url'))).toEqual([]);
 });

@@ -1,14 +1,15 @@
 // Places that are held one by one (by connections, say) and shared among tenants by fair-share.ts. Every caller is let in:
-// where the share or all places are used up, an idle holder makes room, the one that has been idle longest of the address
-// with most idle ones, of the largest tenant. Only where nobody is idle is the new connection one too many.
+// where the share or all places are used up, an idle holder makes room: of the largest of the widest groups, of the largest
+// within it, and so on, the one that has been idle longest of the narrowest group with most idle ones. Only where nobody is
+// idle is the new connection one too many.
 import { must } from '../assert.ts';
 import { createFairShare, type SharePath } from './fair-share.ts';
 
 export interface SharedPlacesOptions<T> {
   /** Places of all together. */
   readonly limit: number;
-  /** As in fair-share.ts; paths have two groups. */
-  readonly weights: readonly [number, number];
+  /** As in fair-share.ts; paths have as many groups. */
+  readonly weights: readonly number[];
   /** Called for a holder that makes room, when it has its place no more. Must not call back. */
   end(holder: T, path: SharePath): void;
 }
@@ -32,75 +33,75 @@ export interface SharedPlaces<T> {
 /** Who may have to go for one new connection. */
 const YIELDS_MAX = 4;
 
-/** The narrower group of a path. */
-interface Address<T> {
+interface Group<T> {
   held: number;
-  /** In the order in which they became so. */
+  idleCount: number;
+  readonly groups: Map<string, Group<T>>;
+  /** The narrowest ones that are in it. */
+  readonly byIdle: Ranking<Group<T>>;
+  /** Of a narrowest one: in the order in which they became so. */
   readonly idle: Set<T>;
-}
-
-/** The wider one. */
-interface Tenant<T> {
-  held: number;
-  readonly addresses: Map<string, Address<T>>;
-  readonly byIdle: Ranking<Address<T>>;
 }
 
 interface Place<T> {
   path: SharePath;
-  tenant: Tenant<T>;
-  address: Address<T>;
+  /** From the group of all to the narrowest one. */
+  groups: Group<T>[];
 }
 
 /** Shares places among tenants, as this file's head says. */
 export function createSharedPlaces<T>(options: SharedPlacesOptions<T>): SharedPlaces<T> {
   const share = createFairShare(options);
-  const tenants = new Map<string, Tenant<T>>();
+  const all = newGroup<T>();
   const places = new Map<T, Place<T>>();
 
   function enter(holder: T, path: SharePath, isIdle: boolean): void {
-    const [wide = '', narrow = ''] = path;
-    const tenant = tenants.get(wide) ?? { held: 0, addresses: new Map(), byIdle: new Ranking() };
-    const address = tenant.addresses.get(narrow) ?? { held: 0, idle: new Set() };
-    tenants.set(wide, tenant);
-    tenant.addresses.set(narrow, address);
-    tenant.held++;
-    address.held++;
+    let group = all;
+    const groups = [all];
+    for (const name of path) {
+      const within = group.groups.get(name) ?? newGroup<T>();
+      group.groups.set(name, within);
+      groups.push(within);
+      group = within;
+    }
+    for (const each of groups) each.held++;
     share.take(path, 1);
-    places.set(holder, { path, tenant, address });
+    places.set(holder, { path, groups });
     if (isIdle) setIdle(holder, true);
   }
 
   function leave(holder: T): void {
-    const { path, tenant, address } = must(places.get(holder), 'it holds a place');
+    const { path, groups } = must(places.get(holder), 'it holds a place');
     setIdle(holder, false);
     places.delete(holder);
     share.giveBack(path, 1);
-    const [wide = '', narrow = ''] = path;
-    if (--address.held === 0) tenant.addresses.delete(narrow);
-    if (--tenant.held === 0) tenants.delete(wide);
+    for (const each of groups) each.held--;
+    for (const [depth, name] of path.entries())
+      if (groups[depth + 1]?.held === 0) groups[depth]?.groups.delete(name);
   }
 
   function setIdle(holder: T, isIdle: boolean): void {
-    const place = places.get(holder);
-    if (place === undefined) return;
-    const { tenant, address } = place;
-    const before = address.idle.size;
-    address.idle.delete(holder);
-    if (isIdle) address.idle.add(holder);
-    tenant.byIdle.move(address, before, address.idle.size);
+    const groups = places.get(holder)?.groups;
+    const narrowest = groups?.at(-1);
+    if (groups === undefined || narrowest === undefined) return;
+    const before = narrowest.idle.size;
+    narrowest.idle.delete(holder);
+    if (isIdle) narrowest.idle.add(holder);
+    const change = narrowest.idle.size - before;
+    if (change === 0) return;
+    for (const each of groups) each.idleCount += change;
+    groups.at(-2)?.byIdle.move(narrowest, before, narrowest.idle.size);
   }
 
   /** False when nobody has to make room for this path. */
   function makeRoom(path: SharePath): boolean {
-    const own = tenants.get(path[0] ?? '');
-    const heldByOwn = own?.held ?? 0;
-    let largest = own !== undefined && own.byIdle.first() !== undefined ? own : undefined;
-    for (const tenant of tenants.values()) {
-      const isLarger = tenant.held > (largest?.held ?? heldByOwn - 1);
-      if (isLarger && tenant.byIdle.first() !== undefined) largest = tenant;
+    let around: Group<T> | undefined = all;
+    let own: Group<T> | undefined = all;
+    for (let depth = 0; around !== undefined && around.byIdle.first() === undefined; depth++) {
+      own = own?.groups.get(path[depth] ?? '');
+      around = largestIdle(around.groups.values(), own);
     }
-    const [oldest] = largest?.byIdle.first()?.idle ?? [];
+    const [oldest] = around?.byIdle.first()?.idle ?? [];
     if (oldest === undefined) return false;
     const place = must(places.get(oldest), 'the idle hold places');
     leave(oldest);
@@ -125,8 +126,8 @@ export function createSharedPlaces<T>(options: SharedPlacesOptions<T>): SharedPl
       return isWelcome;
     },
     move(holder, path) {
-      const { address } = must(places.get(holder), 'it holds a place');
-      const isIdle = address.idle.has(holder);
+      const { groups } = must(places.get(holder), 'it holds a place');
+      const isIdle = groups.at(-1)?.idle.has(holder) === true;
       leave(holder);
       const isWelcome = hasRoom(path);
       enter(holder, path, isIdle);
@@ -137,6 +138,20 @@ export function createSharedPlaces<T>(options: SharedPlacesOptions<T>): SharedPl
       if (places.has(holder)) leave(holder);
     },
   };
+}
+
+function newGroup<T>(): Group<T> {
+  return { held: 0, idleCount: 0, groups: new Map(), byIdle: new Ranking(), idle: new Set() };
+}
+
+/** The largest one of those with idle holders; none that is smaller than one's own. */
+function largestIdle<T>(groups: Iterable<Group<T>>, own: Group<T> | undefined): Group<T> | undefined {
+  let largest = own !== undefined && own.idleCount > 0 ? own : undefined;
+  for (const group of groups) {
+    const isLarger = group.held > (largest?.held ?? (own?.held ?? 0) - 1);
+    if (isLarger && group.idleCount > 0) largest = group;
+  }
+  return largest;
 }
 
 /** Finds the one with the largest number, where numbers change by one at a time. */

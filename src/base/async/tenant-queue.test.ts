@@ -22,6 +22,16 @@ test('addresses of one account share its turns', () => {
   expect(Array.from({ length: 5 }, () => turns.next(anyone))).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
 });
 
+test('within an account signers take turns, however many addresses one of them has', () => {
+  const turns = createTenantQueue<string>();
+  for (const address of ['1', '2', '3']) turns.add(['a', 'url', address], `url${address}`);
+  for (const item of ['own1', 'own2']) turns.add(['a', 'own', '9'], item);
+  turns.add(['b', 'own', '1'], 'b1');
+  const order = Array.from({ length: 6 }, () => turns.next(anyone));
+  expect(order).toEqual(['url1', 'b1', 'own1', 'url2', 'own2', 'url3']);
+  expect([turns.size, turns.next(anyone)]).toEqual([0, undefined]);
+});
+
 test('a group whose first entry may not go is skipped and keeps its place', () => {
   const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');

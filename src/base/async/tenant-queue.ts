@@ -16,28 +16,30 @@ export interface TenantQueue<T> {
   [Symbol.iterator](): IterableIterator<T>;
 }
 
-interface Lane<T> {
-  ahead: T[];
-  others: T[];
+/** What stands at the end of a path is in the group itself, before the groups within it. */
+interface Group<T> {
+  readonly ahead: T[];
+  readonly others: T[];
+  /** Maps keep their order: who has had a turn goes to the end. */
+  readonly groups: Map<string, Group<T>>;
 }
 
 export function createTenantQueue<T>(): TenantQueue<T> {
-  /** By the widest group and by the whole path. Maps keep their order: who has had a turn goes to the end. */
-  const groups = new Map<string, Map<string, Lane<T>>>();
+  const all = newGroup<T>();
   let size = 0;
 
-  const keysOf = (path: SharePath) => [path[0] ?? '', path.join('\n')] as const;
+  function find(path: SharePath): Group<T> | undefined {
+    let group: Group<T> | undefined = all;
+    for (const name of path) group = group?.groups.get(name);
+    return group;
+  }
 
-  /** `hadTurn`: those within the group come after the others of their kind, unless they have gone. */
-  function update(outer: string, inner: string, hadTurn: boolean): void {
-    const group = groups.get(outer);
-    const lane = group?.get(inner);
-    if (group === undefined || lane === undefined) return;
-    const isEmpty = lane.ahead.length + lane.others.length === 0;
-    if (isEmpty || hadTurn) group.delete(inner);
-    if (!isEmpty && hadTurn) group.set(inner, lane);
-    if (group.size === 0 || hadTurn) groups.delete(outer);
-    if (group.size > 0 && hadTurn) groups.set(outer, group);
+  function forgetEmpty(path: SharePath): void {
+    for (let depth = path.length; depth > 0; depth--) {
+      const group = find(path.slice(0, depth));
+      if (group !== undefined && !isEmpty(group)) return;
+      find(path.slice(0, depth - 1))?.groups.delete(path[depth - 1] ?? '');
+    }
   }
 
   return {
@@ -45,46 +47,61 @@ export function createTenantQueue<T>(): TenantQueue<T> {
       return size;
     },
     add(path, item, { isAhead = false } = {}) {
-      const [outer, inner] = keysOf(path);
-      const group = groups.get(outer) ?? new Map<string, Lane<T>>();
-      const lane = group.get(inner) ?? { ahead: [], others: [] };
-      (isAhead ? lane.ahead : lane.others).push(item);
-      group.set(inner, lane);
-      groups.set(outer, group);
+      let group = all;
+      for (const name of path) {
+        const within = group.groups.get(name) ?? newGroup<T>();
+        group.groups.set(name, within);
+        group = within;
+      }
+      (isAhead ? group.ahead : group.others).push(item);
       size++;
     },
     remove(path, item) {
-      const [outer, inner] = keysOf(path);
-      const lane = groups.get(outer)?.get(inner);
-      const list = lane?.ahead.includes(item) ? lane.ahead : lane?.others;
+      const group = find(path);
+      const list = group?.ahead.includes(item) ? group.ahead : group?.others;
       const at = list?.indexOf(item) ?? -1;
       if (list === undefined || at === -1) return false;
       list.splice(at, 1);
       size--;
-      update(outer, inner, false);
+      forgetEmpty(path);
       return true;
     },
     firstOf(path) {
-      const [outer, inner] = keysOf(path);
-      const lane = groups.get(outer)?.get(inner);
-      return lane?.ahead[0] ?? lane?.others[0];
+      const group = find(path);
+      return group?.ahead[0] ?? group?.others[0];
     },
     next(mayGo) {
-      for (const [outer, group] of groups) {
-        for (const [inner, lane] of group) {
-          const list = lane.ahead.length > 0 ? lane.ahead : lane.others;
-          if (!mayGo(list[0] as T)) continue;
-          const item = list.shift() as T;
-          size--;
-          update(outer, inner, true);
-          return item;
-        }
-      }
-      return undefined;
+      const item = takeNext(all, mayGo);
+      if (item !== undefined) size--;
+      return item;
     },
-    *[Symbol.iterator]() {
-      for (const group of groups.values())
-        for (const { ahead, others } of group.values()) yield* [...ahead, ...others];
-    },
+    [Symbol.iterator]: () => itemsOf(all),
   };
+}
+
+function newGroup<T>(): Group<T> {
+  return { ahead: [], others: [], groups: new Map() };
+}
+
+function isEmpty<T>({ ahead, others, groups }: Group<T>): boolean {
+  return ahead.length + others.length + groups.size === 0;
+}
+
+function takeNext<T>(group: Group<T>, mayGo: (item: T) => boolean): T | undefined {
+  const list = group.ahead.length > 0 ? group.ahead : group.others;
+  if (list.length > 0 && mayGo(list[0] as T)) return list.shift();
+  for (const [name, within] of group.groups) {
+    const item = takeNext(within, mayGo);
+    if (item === undefined) continue;
+    group.groups.delete(name);
+    if (!isEmpty(within)) group.groups.set(name, within);
+    return item;
+  }
+  return undefined;
+}
+
+function* itemsOf<T>({ ahead, others, groups }: Group<T>): IterableIterator<T> {
+  yield* ahead;
+  yield* others;
+  for (const group of groups.values()) yield* itemsOf(group);
 }

@@ -71,7 +71,7 @@ export async function authenticate(
     if (signedFields.version === 'SigV2') requireSigV2Signature(request, signedFields, identity);
     else requireSigV4Signature(request, signedFields, identity);
   });
-  const signature = { accessKey, signatureVersion: version, authType };
+  const signature = { signatureVersion: version, authType };
   const caller = admitCaller(deps, identity, { signature, use: useOf(signedFields) });
   if (signedFields.version === 'SigV2') {
     const { time } = signedFields;
@@ -95,21 +95,22 @@ type SignedCaller = Extract<Caller, { kind: 'account' }>;
 /** The caller whose signature is good, and the note that its key was used. Throws AccountProblem. */
 export function admitCaller(
   { keyUses }: Pick<AuthenticationDependencies, 'keyUses'>,
-  { account, principal }: Identity,
+  { account, principal, accessKey }: Identity,
   {
     signature,
     use,
   }: {
-    signature: Pick<SignedCaller, 'accessKey' | 'signatureVersion' | 'authType'>;
+    signature: Pick<SignedCaller, 'signatureVersion' | 'authType'>;
     use: Parameters<KeyUses['note']>[1];
   },
 ): SignedCaller {
   const { session } = principal;
-  if (session === undefined) keyUses?.note(signature.accessKey, use);
+  if (session === undefined) keyUses?.note(accessKey, use);
   else if (session.kind === 'role') keyUses?.noteRole(session, use);
   // Only callers with the right secret get this error.
   if (account.state === 'suspended') throw new AppError('AccountProblem');
-  return { kind: 'account', account, principal, ...signature };
+  // The key's text is that of the identity: the one that was sent would keep the header that it stands in.
+  return { kind: 'account', account, principal, accessKey, ...signature };
 }
 
 /**

@@ -58,7 +58,7 @@ export async function authenticateForm(
     if (!isSameText(signed.expected(identity), signature)) throw mismatch(signed, textOf(fields, 'policy'));
   });
   const caller = admitCaller(deps, identity, {
-    signature: { accessKey, signatureVersion: version, authType: 'Form' },
+    signature: { signatureVersion: version, authType: 'Form' },
     use: { region: signed.region, service: 's3' },
   });
   return signedAtMs === undefined ? { caller } : { caller, signedAtMs };

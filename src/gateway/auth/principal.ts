@@ -8,6 +8,7 @@ import type { Caller as PolicyCaller } from '../../policy/principals.ts';
 import type { RoleRecord, StoredPrincipal, UserRecord } from '../../types/records/identity-records.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
 import type { Tag } from '../../types/tags.ts';
+import { ownSigner, presignedSigner } from '../../types/tenant.ts';
 import type { PolicyCache } from './policy-cache.ts';
 import type { Session } from './sessions.ts';
 
@@ -42,6 +43,23 @@ export function roleArn(accountId: string, { path, name }: Pick<RoleRecord, 'pat
 export function userIdOf({ id, session }: Principal, accountId: string): string {
   if (session?.kind === 'role') return `${id}:${session.name}`;
   return id === 'root' ? accountId : id;
+}
+
+/**
+ * As whose a request counts within its account (types/tenant.ts). A session counts as the key that began it, or as its role:
+ * whoever begins many sessions has no more for it.
+ */
+export function signerOf({
+  principal: { id, session },
+  accessKey,
+  authType,
+}: {
+  principal: Pick<Principal, 'id' | 'session'>;
+  accessKey: string;
+  authType: 'AuthHeader' | 'QueryString' | 'Form';
+}): string {
+  const key = session?.kind === 'role' ? id : (session?.issuer ?? accessKey);
+  return authType === 'AuthHeader' ? ownSigner(key) : presignedSigner(key);
 }
 
 export function rootPrincipal(account: AccountRecord, session?: Session): Principal {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
 import { systemRandom } from '../../platform/system-clock.ts';
+import { signerOf } from './principal.ts';
 import { createSessions, type Session } from './sessions.ts';
 
 const SESSION = {
@@ -55,4 +56,15 @@ test('a token of parts that unfold is refused, before anything of it is unfolded
   ];
   const bytes = Buffer.from([0x91, ...Array.from({ length: 300 }, (_, at) => level((at % 250) + 1)).flat()]);
   expect(() => sessions.open(bytes.toString('base64'))).toThrow('provided token');
+});
+
+test('sessions share as one signer: those of a key with the key, those of a role with one another', () => {
+  const signer = (accessKey: string, session?: Session, authType: 'AuthHeader' | 'Form' = 'AuthHeader') =>
+    signerOf({ accessKey, authType, principal: { id: session?.id ?? 'root', ...(session && { session }) } });
+  const { issuer } = SESSION;
+  const role = { ...SESSION, kind: 'role', id: 'AROA0000000000000000' } as const;
+  expect(signer('ASIA1', SESSION)).toBe(signer(issuer));
+  expect(signer('ASIA1', role)).toBe(signer('ASIA2', { ...role, issuer: 'AKIA1' }));
+  expect(signer('ASIA1', role)).not.toBe(signer('ASIA1', SESSION));
+  expect(signer(issuer, undefined, 'Form')).not.toBe(signer(issuer));
 });

@@ -66,7 +66,7 @@ test('a request does not wait for many access keys of another account at its add
   const { live, begun, connect, ask, turnAll } = setUp();
   const connectAs = (account: string) => {
     const socket = connect('192.0.2.1');
-    live.connections.prove(must(live.connections.get(socket), 'it is open'), account);
+    live.connections.prove(must(live.connections.get(socket), 'it is open'), { account });
     return socket;
   };
   for (let at = 0; at < 32; at++) ask(`crowd ${at}`, connectAs('crowd'), { accessKey: `KEY${at}` });
@@ -163,8 +163,8 @@ test('a sender is the address, as a trusted proxy reports it, and the access key
   const v4 = 'AWS4-HMAC-SHA256 Credential=KEY/20260101/us-east-1/s3/aws4_request, SignedHeaders=host';
   expect(sender('198.51.100.1', { authorization: v4 })).toEqual(['198.51.100.1', 'KEY']);
   expect(sender('198.51.100.1', { authorization: 'AWS KEY:signature' })).toEqual(['198.51.100.1', 'KEY']);
-  expect(sender('198.51.100.1', {}, '/b/k?X-Amz-Credential=KEY%2F2026')).toEqual(['198.51.100.1', 'KEY']);
-  expect(sender('198.51.100.1', {}, '/b/k?AWSAccessKeyId=KEY&x=y')).toEqual(['198.51.100.1', 'KEY']);
+  expect(sender('198.51.100.1', {}, '/b/k?X-Amz-Credential=KEY%2F2026')).toEqual(['198.51.100.1', '?KEY']);
+  expect(sender('198.51.100.1', {}, '/b/k?AWSAccessKeyId=KEY&x=y')).toEqual(['198.51.100.1', '?KEY']);
   const basic = ['dXNlcjpvbmU=', 'dXNlcjp0d28='];
   for (const sent of basic)
     expect(sender('198.51.100.1', { authorization: `basic  ${sent}` })).toEqual(['198.51.100.1', sent]);

@@ -7,7 +7,7 @@ import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
 import { createReadTurns, type ReadTurns } from '../../base/async/read-turns.ts';
 import { LIMITS } from '../../types/limits.ts';
-import type { Tenant } from '../../types/tenant.ts';
+import { SHARE_WEIGHTS, type Tenant } from '../../types/tenant.ts';
 import { BodyIntake } from './body-intake.ts';
 import { ParsedRequest } from './parsed-request.ts';
 
@@ -15,7 +15,7 @@ const READ_BYTES = 64 * 1024;
 const ALICE = { account: 'alice', address: '192.0.2.1' };
 const BOB = { account: 'bob', address: '192.0.2.1' };
 
-const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] });
+const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: SHARE_WEIGHTS });
 
 /** The body of a request with these headers, which nobody reads yet. */
 function intakeOf(

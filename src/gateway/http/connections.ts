@@ -127,13 +127,13 @@ export class Connections {
     secured.once('close', () => this.#forget(connection, secured));
   }
 
-  /** A request on it has proved an account. */
-  prove(connection: Connection, account: string): void {
-    const { tenant } = connection;
-    const { socket } = connection;
+  /** A request on it has proved an account: it counts as that of the last one. */
+  prove(connection: Connection, { account, signer }: Omit<Tenant, 'address'>): void {
+    const { tenant, socket } = connection;
+    if (tenant.account === account && tenant.signer === signer) return;
     // One that has made room for another is gone from the places before it is closed.
-    if (tenant.account === account || socket.destroyed || !this.#bySocket.has(socket)) return;
-    connection.tenant = { account, address: tenant.address };
+    if (socket.destroyed || !this.#bySocket.has(socket)) return;
+    connection.tenant = { account, signer, address: tenant.address };
     const share = this.#shareAtStake(1);
     const isWelcome = this.#places.move(connection, sharePathOf(connection.tenant));
     connection.excessOf = isWelcome ? undefined : share;

@@ -94,9 +94,9 @@ export class Exchange {
     return this.#tenant;
   }
 
-  /** From here on it counts against the account whose signature fits. */
-  proveAccount(accountId: string): void {
-    this.#tenant = { account: accountId, address: this.#tenant.address };
+  /** From here on it counts against the account whose signature fits, and there against who has signed. */
+  proveAccount(account: string, signer: string): void {
+    this.#tenant = { account, signer, address: this.#tenant.address };
     this.watcher?.onProved(this);
   }
 

@@ -107,7 +107,7 @@ export class LiveExchanges implements ExchangeWatcher {
     const connection = this.connections.get(request.socket);
     if (connection === undefined || tenant.account === undefined) return;
     if (!exchange.isLingering) this.#setYielding(exchange, false);
-    this.connections.prove(connection, tenant.account);
+    this.connections.prove(connection, tenant);
     if (connection.excessOf !== undefined) exchange.mustClose = true;
   }
 

@@ -8,7 +8,12 @@ import { countedTelemetry } from '../../../tests/support/run/counted-telemetry.t
 import { createManualClock } from '../../../tests/support/run/simulated.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
 import { type Access, send } from '../../../tests/support/servers/raw-s3.ts';
-import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
+import {
+  headOf,
+  openSocket,
+  presignedHeadOf,
+  type RawSocket,
+} from '../../../tests/support/servers/raw-socket.ts';
 import { must } from '../../base/assert.ts';
 import { signRequest } from '../../cli/sign-request.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -115,8 +120,8 @@ test('bodies for IAM that do not come hold a share of memory, and the next accou
   const lines = Object.entries(signed).map(([name, value]) => `${name}: ${value}\r\n`);
   const statuses: (number | undefined)[] = [];
   const sockets: RawSocket[] = [];
-  // Four fifths of all are for one address.
-  const heldCount = Math.floor((LIMITS.provedBodiesBytesMax / unitBytes) * 0.8);
+  // So much of all is for one address.
+  const heldCount = Math.floor((LIMITS.provedBodiesBytesMax / unitBytes) * 0.72);
   for (let at = 0; at < heldCount + 5; at++) {
     const socket = await openSocket(root);
     sockets.push(socket);
@@ -127,6 +132,23 @@ test('bodies for IAM that do not come hold a share of memory, and the next accou
   expect(shed).toEqual(new Array(5).fill({ reason: 'bodies', share: 'tenant' }));
   expect(await callIam(root, { Action: 'GetUser' })).toMatchObject({ status: 200 });
   for (const socket of sockets) socket.destroy();
+});
+
+test('whoever has presigned URLs, from however many addresses, leaves places to who has signed them', async () => {
+  const { root, shed } = await open({ requestsInFlightMax: 20 });
+  const crowd: RawSocket[] = [];
+  for (let at = 0; shed.length === 0 && at < 20; at++) {
+    const socket = await openSocket(root, { localAddress: `127.0.1.${at + 1}` });
+    crowd.push(socket);
+    const headers = { 'content-length': '4', expect: '100-continue' };
+    socket.write(presignedHeadOf(root, { method: 'PUT', path: `/bucket/${at}`, headers }));
+    expect((await socket.answer())?.status).toBe(shed.length === 0 ? 100 : 503);
+  }
+  expect([crowd.length, shed]).toEqual([17, [{ reason: 'requests', share: 'tenant' }]]);
+  const own = await openSocket(root);
+  own.write(get(root));
+  expect((await own.answer())?.status).toBe(200);
+  for (const socket of [...crowd, own]) socket.destroy();
 });
 
 test('readiness fails only while S3 refuses everybody; liveness always succeeds', async () => {
@@ -237,7 +259,7 @@ function operatorHead(credentials: Access): string {
 
 test('too many busy connections: the first answer closes, S3 is refused, health and operators are answered', async () => {
   // One of them is kept by the client that made the bucket, and makes room.
-  const { root, shed } = await open({ connectionsMax: 5 });
+  const { root, shed } = await open({ connectionsMax: 6 });
   const busy: RawSocket[] = [];
   for (let at = 0; at < 4; at++) busy.push(await beginPut(root, `busy-${at}`));
   const excess = await openSocket(root);

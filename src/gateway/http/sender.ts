@@ -13,7 +13,8 @@ const KEY_CHARACTERS_MAX = 128;
 
 /**
  * The client's address, the access key that it names, or its login and API key as they are sent ('' for none), and the account
- * that has proved itself on the connection before. `tenant`: of the connection, which a proxy may share among clients.
+ * that has proved itself on the connection before. A key that a presigned URL names is another than the same key in a header.
+ * `tenant`: of the connection, which a proxy may share among clients.
  */
 export function senderOf(
   { socket, headers, url = '' }: IncomingMessage,
@@ -21,8 +22,7 @@ export function senderOf(
   tenant: Tenant | undefined,
 ): SharePath {
   const { authorization, 'x-forwarded-for': forwarded } = headers;
-  const key =
-    authorization === undefined ? (QUERY_CREDENTIAL.exec(url)?.[1] ?? '') : keyNamedIn(authorization);
+  const key = authorization === undefined ? keyOfQuery(url) : keyNamedIn(authorization);
   if (forwarded === undefined && tenant !== undefined) {
     const { account, address } = tenant;
     return account === undefined ? [address, key] : [address, key, account];
@@ -30,6 +30,11 @@ export function senderOf(
   const values = forwarded === undefined ? {} : { 'x-forwarded-for': String(forwarded) };
   const { remoteAddress } = viewer.view(socket, { values, sentNames: [], sentValues: [] });
   return [addressGroupOf(remoteAddress), key];
+}
+
+function keyOfQuery(url: string): string {
+  const key = QUERY_CREDENTIAL.exec(url)?.[1];
+  return key === undefined ? '' : `?${key}`;
 }
 
 function keyNamedIn(authorization: string): string {

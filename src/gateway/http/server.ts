@@ -16,7 +16,7 @@ import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { SHARE_WEIGHTS } from '../../types/tenant.ts';
+import { ADDRESS_WEIGHTS, SHARE_WEIGHTS } from '../../types/tenant.ts';
 import { shareOfThread } from '../../types/thread-share.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import { createIdentities } from '../auth/identities.ts';
@@ -66,8 +66,6 @@ const RECORD_COST_BYTES = 4096;
 const HEAD_TURNS = { turnBytesMax: 512 * 1024, pieceBytesMin: 4096, readBytes: 32 * 1024 };
 /** To shake hands takes 0.5 to 1 ms, and 7 with a large RSA key. */
 const HANDSHAKE_COST_BYTES = 128 * 1024;
-/** What strangers hold beside S3. */
-const BY_ADDRESS = [SHARE_WEIGHTS[1]];
 
 export interface GatewaySettings extends ListenerSettings {
   readonly host: string;
@@ -309,9 +307,9 @@ function serviceShares({ threads }: ListenerSettings) {
     least: LIMITS.publicAnswersBytesMax / 4,
   });
   return {
-    metricsAnswers: createFairShare({ limit: metricsMax, weights: BY_ADDRESS }),
-    publicAnswers: createFairShare({ limit: publicMax, weights: BY_ADDRESS }),
-    unverifiedBodies: createFairShare({ limit: unverifiedMax, weights: BY_ADDRESS }),
+    metricsAnswers: createFairShare({ limit: metricsMax, weights: ADDRESS_WEIGHTS }),
+    publicAnswers: createFairShare({ limit: publicMax, weights: ADDRESS_WEIGHTS }),
+    unverifiedBodies: createFairShare({ limit: unverifiedMax, weights: ADDRESS_WEIGHTS }),
     provedBodies: createFairShare({ limit: provedMax, weights: SHARE_WEIGHTS }),
   };
 }
@@ -322,7 +320,7 @@ function formIntake(
   settings: ListenerSettings,
 ): Pick<S3Dependencies, 'shedding' | 'unverifiedForms'> {
   const limit = shareOfThread(LIMITS.unverifiedFormsBytesMax, settings);
-  return { shedding, unverifiedForms: createFairShare({ limit, weights: BY_ADDRESS }) };
+  return { shedding, unverifiedForms: createFairShare({ limit, weights: ADDRESS_WEIGHTS }) };
 }
 
 /** Throw SlowDown for a request that the server, or its tenant's share, has no room for. */

@@ -38,12 +38,12 @@ export function createShedding(deps: {
   /** Monotonic ms of the last line, by reason and tenant. */
   const named = new BoundedMap<string, number>(NAMED_MAX);
 
-  function name(reason: ShedReason, { account, address }: Tenant): void {
-    const key = `${reason} ${account ?? address}`;
+  function name(reason: ShedReason, { account, signer, address }: Tenant): void {
+    const key = `${reason} ${account ?? address} ${signer}`;
     const nowMs = clock.monotonicMs();
     if (nowMs - (named.get(key) ?? Number.NEGATIVE_INFINITY) < LOG_EVERY_MS) return;
     named.set(key, nowMs);
-    log.warn({ reason, account, address }, 'share-used-up');
+    log.warn({ reason, account, signer, address }, 'share-used-up');
   }
 
   return {

@@ -4,6 +4,7 @@ import { hash } from 'node:crypto';
 import { AppError } from '../../types/errors.ts';
 import { authenticate, findSigner } from '../auth/authenticate.ts';
 import type { Identity } from '../auth/identities.ts';
+import { signerOf } from '../auth/principal.ts';
 import { parseTarget } from '../s3/request/target.ts';
 import type { Exchange } from './exchange.ts';
 import { bodyBytesOf, readProved, readWhole } from './read-whole.ts';
@@ -106,7 +107,7 @@ async function identify(
   });
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
   const { account, accessKey, principal } = caller;
-  exchange.proveAccount(account.accountId);
+  exchange.proveAccount(account.accountId, signerOf(caller));
   record.accountId = account.accountId;
   record.accessKey = accessKey;
   requireMayAsk(policy, caller);

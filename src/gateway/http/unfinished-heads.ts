@@ -3,7 +3,7 @@
 // a head as it comes: what connections have sent since their last request is measured now and then.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { createFairShare } from '../../base/async/fair-share.ts';
+import { compareHeld, createFairShare } from '../../base/async/fair-share.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
 import { shareOfThread } from '../../types/thread-share.ts';
@@ -31,7 +31,7 @@ export function noteRequestEnd(
   connection.parsedBytes = bytesRead - Math.min(behindBytes, LIMITS.headerBytesMax);
 }
 
-/** Those that are to end: the oldest of the address that holds most, of the tenant that holds most. `all`: the oldest first. */
+/** Those that are to end: the oldest of the address that holds most, of the signer and the account that hold most. `all`: the oldest first. */
 export function excessiveHeads(all: Iterable<Connection>, threads?: number): Connection[] {
   const limit = shareOfThread(LIMITS.unfinishedHeadsBytesMax, { threads });
   const share = createFairShare({ limit, weights: SHARE_WEIGHTS });
@@ -46,10 +46,10 @@ export function excessiveHeads(all: Iterable<Connection>, threads?: number): Con
   if (isWithin) return [];
   const ranked = [...held.keys()].map((connection) => {
     const path = sharePathOf(connection.tenant);
-    return { connection, path, ofTenant: share.usedBy(path.slice(0, 1)), ofAddress: share.usedBy(path) };
+    return { connection, path, along: share.heldAlong(path) };
   });
   // Sorting is stable: the oldest stay in front of their equals.
-  ranked.sort((a, b) => b.ofTenant - a.ofTenant || b.ofAddress - a.ofAddress);
+  ranked.sort((a, b) => compareHeld(a.along, b.along));
   const excessive = ranked.filter(({ connection, path }) => {
     if (!share.isOverShare(path)) return false;
     share.giveBack(path, held.get(connection) ?? 0);

@@ -2,7 +2,7 @@
 // client that has more of them unsent than its share is not answered until it has taken some. Objects that are streamed are
 // not counted: their memory is that of bodies (objects/body-budget.ts). It measures what connections hold, a moment old: to
 // add up anew for each of a crowd of requests would cost more than they do.
-import { createFairShare, type FairShare } from '../../base/async/fair-share.ts';
+import { compareHeld, createFairShare, type FairShare } from '../../base/async/fair-share.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { SHARE_WEIGHTS, sharePathOf } from '../../types/tenant.ts';
@@ -37,12 +37,12 @@ export class UnsentAnswers {
 
   /**
    * Whether the tenant of an exchange has read too little of its answers to get more. Never true below
-   * LIMITS.unsentAtLeastBytes, whatever others do.
+   * LIMITS.unsentAtLeastBytes of its signer, whatever others do.
    */
   isOverShare({ tenant }: Pick<Exchange, 'tenant'>): boolean {
     const sums = this.#measured();
     const path = sharePathOf(tenant);
-    return sums.usedBy(path.slice(0, 1)) > LIMITS.unsentAtLeastBytes && !sums.mayTake(path, 1);
+    return sums.usedBy(path.slice(0, 2)) > LIMITS.unsentAtLeastBytes && !sums.mayTake(path, 1);
   }
 
   /**
@@ -55,13 +55,13 @@ export class UnsentAnswers {
     const nowMs = this.#clock.monotonicMs();
     const sums = this.#measured();
     const sinceMs = ({ ready, sendingSinceMs }: Exchange) => sendingSinceMs ?? ready?.sinceMs ?? nowMs;
-    const heldBy = new Map<Exchange, number>();
+    const heldBy = new Map<Exchange, number[]>();
     for (const exchange of this.#exchanges) {
       if (bytesOf(exchange) === 0 || nowMs - sinceMs(exchange) < LIMITS.bodyStalledMs) continue;
-      heldBy.set(exchange, sums.usedBy(sharePathOf(exchange.tenant).slice(0, 1)));
+      heldBy.set(exchange, sums.heldAlong(sharePathOf(exchange.tenant).slice(0, 2)));
     }
     const ranked = [...heldBy.keys()].sort(
-      (a, b) => (heldBy.get(b) ?? 0) - (heldBy.get(a) ?? 0) || sinceMs(a) - sinceMs(b),
+      (a, b) => compareHeld(heldBy.get(a) ?? [], heldBy.get(b) ?? []) || sinceMs(a) - sinceMs(b),
     );
     return ranked.filter((exchange) => {
       if (tooManyBytes <= 0) return false;

@@ -12,7 +12,7 @@ import { SIMULATION_ACTIONS } from './simulate.ts';
 const MiB = 1024 * 1024;
 const CROWD = 40;
 /** Of one address, where each takes an eighth of the memory: its share has no room for more. */
-const AT_ONCE = 7;
+const AT_ONCE = 6;
 
 let world: GatewayWorld | undefined;
 afterEach(() => world?.close());

@@ -92,7 +92,7 @@ export function createPasswords({
   const failures = createFailureWaits({ clock, ...SECRET_WAITS });
   const places = createFairShare({
     limit: shareOfThread(LIMITS.passwordHashesWaitingMax, { threads }),
-    weights: [ACCOUNT_SHARE_WEIGHT, ACCOUNT_SHARE_WEIGHT],
+    weights: [ACCOUNT_SHARE_WEIGHT, LIMITS.addressShareWeight],
   });
   const waiting = createTenantQueue<() => void>();
   let isBusy = false;
@@ -140,7 +140,7 @@ export function createPasswords({
     },
     isSame: (accountId, given) => compare([accountId], given),
     async verify({ accountId, userId, address }, given) {
-      const path = address === undefined ? [accountId] : [accountId, `${accountId} ${address}`];
+      const path = address === undefined ? [accountId] : [accountId, address];
       const who = { group: accountId, name: [...path, userId].join('/') };
       if (failures.mustWait(who)) throw new AppError('AuthenticationLockout');
       // What is not compared is no guess.

@@ -112,7 +112,7 @@ test('bodies of one caller that do not come hold a share of memory, and the next
   const statuses: (number | undefined)[] = [];
   const unitBytes = 256 * 1024;
   // Four fifths of all are for one address.
-  const heldCount = Math.floor((LIMITS.provedBodiesBytesMax / unitBytes) * 0.8);
+  const heldCount = Math.floor((LIMITS.provedBodiesBytesMax / unitBytes) * 0.72);
   const head = [
     'POST /api/v1/members HTTP/1.1',
     'Host: x',

@@ -4,6 +4,7 @@ import type { ApiCaller } from '../../accounts/tenancy.ts';
 import { must } from '../../base/assert.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { ownSigner } from '../../types/tenant.ts';
 import { withAnswerMemory } from '../http/answer-memory.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readProved } from '../http/read-whole.ts';
@@ -51,7 +52,7 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     const caller = await authenticate();
     if (given === undefined || caller === undefined) throw wrongCredentials();
     noteCaller(record, exchange, caller);
-    exchange.proveAccount(payerOf(caller));
+    exchange.proveAccount(payerOf(caller), ownSigner(caller.keyId));
     apiOf(deps).rates.take(caller.keyId, exchange.request.method ?? '');
     deps.requireShare(exchange);
     const isThere = exchange.body.isAtEnd;

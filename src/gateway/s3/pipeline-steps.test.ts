@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../base/assert.ts';
+import { createFairTurns } from '../../base/async/fair-turns.ts';
 import { finishAtOnce } from '../../base/async/steps.ts';
 import type { AccessPair } from '../../policy/authorize.ts';
 import { NO_POLICIES } from '../../policy/evaluate.ts';
@@ -92,6 +93,8 @@ const deps = {
   identities: { account: async () => null },
   metadata,
   buckets: { read: async () => present },
+  // Other tests may have compared much in this process.
+  turns: createFairTurns(),
 } as unknown as S3Dependencies;
 
 /** From step 7 on, with a bucket that is only known from before. `text`: of the document. */

@@ -8,10 +8,12 @@ import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
 import type { BucketName, ObjectKey } from '../../types/names.ts';
 import type { AccountRecord } from '../../types/records/rows.ts';
+import { turnOf } from '../../types/tenant.ts';
 import { type Authentication, authenticate, type SigningRules } from '../auth/authenticate.ts';
 import type { SignedHosts } from '../auth/authentication-request.ts';
 import type { KeyUses } from '../auth/key-uses.ts';
 import { type PayloadForm, readPayload, UNSIGNED_PAYLOAD } from '../auth/payload-form.ts';
+import { signerOf } from '../auth/principal.ts';
 import type { SignatureFailures } from '../auth/signature-failures.ts';
 import { withAnswerMemory } from '../http/answer-memory.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -179,7 +181,7 @@ function noteCaller(
   { exchange, record }: { exchange: Exchange; record: AccessRecord },
 ): void {
   if (caller.kind !== 'account') return;
-  exchange.proveAccount(caller.account.accountId);
+  exchange.proveAccount(caller.account.accountId, signerOf(caller));
   record.accountId = caller.account.accountId;
   record.authType = caller.authType;
   record.signatureVersion = caller.signatureVersion;
@@ -389,7 +391,7 @@ export async function withDocument<T>(
     async understand(document) {
       const steps = parseDocument(document, input);
       if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);
-      return await deps.turns.finish({ owner: exchange.tenant.account, work: 'documents' }, steps);
+      return await deps.turns.finish(turnOf(exchange.tenant, 'documents'), steps);
     },
     use: run,
   });

@@ -24,7 +24,9 @@ import type { AccountId, ObjectKey, VersionId } from '../../types/names.ts';
 import type { PolicyAction } from '../../types/policy/actions.ts';
 import { type AccountRecord, type BucketRecord, mayBePublic } from '../../types/records/rows.ts';
 import { requireDone } from '../../types/require-done.ts';
+import { turnOf } from '../../types/tenant.ts';
 import type { Identities } from '../auth/identities.ts';
+import { signerOf } from '../auth/principal.ts';
 import { turnOfDecision } from '../decision-turns.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { MfaCodes } from '../identity-api/mfa-codes.ts';
@@ -106,7 +108,9 @@ export async function mayDo(
     bucket: judged,
     contextOf: facts.contextOf,
     turn: () =>
-      turnOfDecision(deps.turns, caller.kind === 'anonymous' ? undefined : caller.account.accountId),
+      caller.kind === 'anonymous'
+        ? turnOfDecision(deps.turns, undefined)
+        : turnOfDecision(deps.turns, caller.account.accountId, () => signerOf(caller)),
     async storedObject(resource, versionId) {
       const address = bucket && addressOf(bucket, { resource, versionId });
       if (address === undefined || bucket === undefined) return undefined;
@@ -373,7 +377,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
         if (exchange.isAborted) throw new AppError('SlowDown');
         return work();
       }),
-    turn: () => deps.turns.take({ owner: exchange.tenant.account, work: 'listings' }),
+    turn: () => deps.turns.take(turnOf(exchange.tenant, 'listings')),
     beginDigest() {
       return deps.digests.begin(this.bucket().record.owner);
     },

@@ -162,7 +162,7 @@ test('answers that wait for the rest of their requests count as unsent: their ac
     return { status: 200, body: { kind: 'xml', text: ' '.repeat(LIMITS.unsentBytesMax / 10) } };
   };
   const sockets: RawSocket[] = [];
-  for (let at = 1; at <= 9; at++) {
+  for (let at = 1; at <= 8; at++) {
     sockets.push(await openHalf());
     await expect.poll(() => madeCount).toBe(at);
     clock.advance(100);
@@ -182,7 +182,7 @@ test('what has waited for memory is refused where answers have been left meanwhi
     await expect.poll(() => madeCount).toBe(held.length);
     clock.advance(100);
   };
-  // Memory for seven of them at a time: the others wait.
+  // Memory for six of them at a time: the others wait.
   const going = Promise.withResolvers<void>();
   answer = () => going.promise.then(() => ({ status: 200 }));
   const lists: RawSocket[] = [];
@@ -196,7 +196,7 @@ test('what has waited for memory is refused where answers have been left meanwhi
     madeCount++;
     return { status: 200, body: { kind: 'xml', text: ' '.repeat(LIMITS.unsentBytesMax / 10) } };
   };
-  for (let at = 0; at < 9; at++) await hold();
+  for (let at = 0; at < 8; at++) await hold();
   going.resolve();
   expect((await lists.at(0)?.answer())?.status).toBe(200);
   expect((await lists.at(-1)?.answer())?.status).toBe(503);

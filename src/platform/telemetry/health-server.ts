@@ -9,7 +9,7 @@ import { hostPortText } from '../../base/text/host-port.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { addressGroupOf } from '../../types/tenant.ts';
+import { ADDRESS_WEIGHTS, addressGroupOf } from '../../types/tenant.ts';
 import { FEW_AT_ONCE } from '../few-at-once.ts';
 
 export interface HealthServerOptions {
@@ -56,7 +56,7 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   );
   server.on('connection', (socket) => {
     const address = addressGroupOf(socket.remoteAddress ?? '');
-    places.add(socket, [EVERYBODY, address]);
+    places.add(socket, [address]);
     socket.once('close', () => places.remove(socket));
   });
   // One whose answer is not taken holds its connection no longer than one whose question does not come.
@@ -79,15 +79,13 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   };
 }
 
-const EVERYBODY = 'everybody';
-
 /**
  * Places of connections. A new connection always finds one: of the address that has most, the connection whose last question is
  * longest ago goes, answered or not. One address alone has most of them, and never those that others need.
  */
 function createPlaces(): SharedPlaces<Socket> {
   const limit = LIMITS.healthConnectionsMax;
-  return createSharedPlaces({ limit, weights: [limit, 4], end: (socket) => socket.destroy() });
+  return createSharedPlaces({ limit, weights: ADDRESS_WEIGHTS, end: (socket) => socket.destroy() });
 }
 
 type Routes = ReadonlyMap<string, () => Promise<Answer>>;

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type Access, type RawRequest, signedHeaders } from './raw-s3.ts';
+import { presign } from './s3-client.ts';
 
 export interface SocketAnswer {
   status: number;
@@ -31,6 +32,19 @@ export function headOf(access: Access, wanted: Pick<RawRequest, 'method' | 'path
     ([name, value]) => `${name}: ${value}\r\n`,
   );
   return `${wanted.method} ${wanted.path} HTTP/1.1\r\n${headers.join('')}\r\n`;
+}
+
+/** The same by a presigned URL, its headers being those that its user sends besides. */
+export function presignedHeadOf(
+  access: Access,
+  wanted: Pick<RawRequest, 'method' | 'path' | 'headers'>,
+): string {
+  const { host } = new URL(access.endpoint);
+  const { method, path, headers = {} } = wanted;
+  const nowMs = access.nowMs?.() ?? Date.now();
+  const signing = { method, uri: path, headers: { host }, credentials: access, nowMs, expiresSeconds: 3600 };
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${presign(signing)} HTTP/1.1\r\n${lines.join('')}\r\n`;
 }
 
 /** `localAddress`: the client's, of this machine (any of 127.0.0.0/8). */
