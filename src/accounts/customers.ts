@@ -358,11 +358,11 @@ export function createCustomers(deps: CustomersDeps): Customers {
       if (changes.sendPasswordReset === true && isBounded)
         await deps.mails.requireRoom({ ...record, email: normaliseEmail(email ?? record.email) });
       // Who restores it and resets its keys has it closed to the old ones until they are gone.
-      const isClosed = record.state === 'suspended';
-      if (isClosed) decided(caller, record, changes);
-      const before = isClosed ? await resetAccess(caller, record, changes) : undefined;
+      const isReopened = record.state === 'suspended' && changes.active === true;
+      if (isReopened) decided(caller, record, changes);
+      const before = isReopened ? await resetAccess(caller, record, changes) : undefined;
       const { email: to } = await save(caller, record, changes);
-      const pair = isClosed ? before : await resetAccess(caller, record, changes);
+      const pair = isReopened ? before : await resetAccess(caller, record, changes);
       if (changes.sendPasswordReset === true)
         await deps.mails.order('password-reset', { ...record, email: to }, { isBounded });
       const includeKeys = options.includeKeys === true && pair === undefined;
