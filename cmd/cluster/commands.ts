@@ -1,9 +1,9 @@
 // The commands about a cluster as a whole, for main.ts. Their code is loaded when one is called.
-import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Refusal } from '../../src/base/refusal.ts';
 import { type ClusterCommandContext, ETCD_SETTINGS, MEMBER_SETTINGS } from './command-context.ts';
 import { addDiskCommands } from './disk-commands.ts';
+import { addKeyCommands } from './key-commands.ts';
 
 const SHARDS_DEFAULT = '64';
 const COPIES_DEFAULT = '3';
@@ -81,38 +81,6 @@ function addGrow(cluster: Command, context: ClusterCommandContext): void {
     print(`Keep a copy of ${folders.keys}: without the master key nothing in the cluster can be read.`);
     process.exit(0);
   });
-}
-
-function addKeyCommands(cluster: Command, context: ClusterCommandContext): void {
-  cluster
-    .command('add-key <dir>')
-    .description(
-      "put a new master key, which nothing uses yet, into a folder of keys; copy it to all gateways'",
-    )
-    .showHelpAfterError()
-    .action(async (folder: string) => {
-      const { addMasterKey, MASTER_KEYS_FILE } = await import('../../src/platform/keyring/file-keyring.ts');
-      const path = join(resolve(folder), MASTER_KEYS_FILE);
-      context.print(`${path} has the new master key ${await addMasterKey(path)}.`);
-      context.print('Copy the file to the folders of all gateways, which read it within seconds.');
-      context.print('Then bring all keys under it: holdfast keys rotate');
-      process.exit(0);
-    });
-  cluster
-    .command('remove-key <dir> <key>')
-    .description(
-      'take a master key that `holdfast keys remove` has ended out of a folder of keys that no gateway may write',
-    )
-    .showHelpAfterError()
-    .action(async (folder: string, keyId: string) => {
-      const { removeMasterKey, MASTER_KEYS_FILE } = await import(
-        '../../src/platform/keyring/file-keyring.ts'
-      );
-      const path = join(resolve(folder), MASTER_KEYS_FILE);
-      await removeMasterKey(path, keyId);
-      context.print(`${path} has the master key ${keyId} no more.`);
-      process.exit(0);
-    });
 }
 
 function addStatus(cluster: Command, context: ClusterCommandContext): void {

@@ -99,6 +99,21 @@ test('a new master key waits for all gateways, wraps everything, and the old one
     'is not one of the older master keys',
   );
 
+  // The last copy of a key that is needed is not taken out.
+  const takeOut = (keyId: string) =>
+    ranToEnd(
+      spawn(process.execPath, [
+        ...[MAIN, 'cluster', 'remove-key', otherFolder, keyId],
+        ...['--endpoint', first.endpoint],
+      ]),
+      'cluster remove-key',
+    );
+  expect(await takeOut(oldKeyId)).toMatchObject({
+    code: 1,
+    output: expect.stringContaining('holdfast keys remove'),
+  });
+  expect(await takeOut(newKeyId)).toMatchObject({ code: 1, output: expect.stringContaining('wraps by') });
+
   const oldFile = await readFile(fileOf(otherFolder), 'utf8');
   const removed = await run((context, options) => removeKey(context, oldKeyId, options));
   expect(removed).toMatchObject({ activeKeyId: newKeyId, olderKeyIds: [] });
