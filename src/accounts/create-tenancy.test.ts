@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { type MetadataShards, openMetadata } from '../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../tests/support/run/simulated.ts';
 import { createKeyring } from '../platform/memory/memory-keyring.ts';
@@ -331,6 +331,32 @@ test('a key that is sent many times at once is compared once, and is right each 
   const callers = await Promise.all(Array.from({ length: 20 }, () => tenancy.authenticate(given)));
   for (const caller of callers) expect(caller).toMatchObject({ userId: id });
   expect(hashed).toEqual([`user/${id}`]);
+});
+
+test.each([
+  ['its key', (user: number, key: string) => parts.logins.deleteKey(user, key)],
+  ['its user', (user: number) => parts.logins.setStatus(user, 'deleted')],
+  ['its partner', () => parts.tenancy.changePartner(OPERATOR, control.id, { status: 'deactivated' })],
+])('nobody enters by a comparison that began before %s was gone', async (_what, end) => {
+  const { logins, tenancy } = parts;
+  const person = { partnerId: control.id, email: 'u@example.com', firstName: 'U', lastName: 'V' };
+  const { id } = await logins.createUser({ ...person, role: 'Admin' });
+  const { apiKey, key } = await logins.createKey(id, { name: 'k' });
+  const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  vi.spyOn(hasher, 'verify').mockImplementationOnce(async () => {
+    begun.resolve();
+    await ended.promise;
+    return true;
+  });
+  const enter = () => tenancy.authenticate({ login: 'u@example.com', apiKey, address: '192.0.2.1' });
+  const before = enter();
+  await begun.promise;
+  await end(id, key.id);
+  const behind = enter();
+  // It has looked, and waits for the same comparison.
+  await tenancy.listPartners(OPERATOR, {}, PAGE);
+  ended.resolve();
+  expect([await before, await behind]).toEqual([undefined, undefined]);
 });
 
 test('the keys of the root account are the operator’s', async () => {

@@ -93,8 +93,8 @@ export function createPartnerLogins(deps: {
   const memoryKey = random.bytes(32);
   const remembered = new BoundedMap<string, Remembered>(REMEMBERED_MAX);
   const rootWaits = createFailureWaits({ clock, ...SECRET_WAITS });
-  /** Logins under way: what is sent many times at once is one guess, and is hashed once. */
-  const entering = new Map<string, Promise<ApiCaller | undefined>>();
+  /** Comparisons under way: what is sent many times at once is one guess, and is hashed once. */
+  const comparing = new Map<string, Promise<ApiKeyRecord | undefined>>();
   /** Of no key: an unknown login takes as long as a wrong key. */
   let decoy: Promise<string> | undefined;
 
@@ -109,31 +109,51 @@ export function createPartnerLogins(deps: {
     return undefined;
   }
 
-  async function enter(name: string, { login, apiKey, address }: GivenKey): Promise<ApiCaller | undefined> {
+  /** The key that is named by its beginning, and that is not over, with its user. */
+  async function lookUp({ login, apiKey }: GivenKey) {
     const query = { kind: 'partner-user' as const, login };
     const { record } = requireDone(await metadata.query(system, 'find-tenancy', query));
     const user = record?.kind === 'partner-user' && record.status === 'active' ? record : undefined;
     const key = user?.apiKeys.find(({ id }) => apiKey.startsWith(id));
     const isExpired = key?.expiresAtMs !== undefined && key.expiresAtMs <= clock.wallMs();
-    if (user === undefined || key === undefined || isExpired) return isDecoy(login, apiKey, address);
+    return user === undefined || key === undefined || isExpired ? undefined : { user, key };
+  }
+
+  /** The stored key, where it is this one. */
+  async function compare(given: GivenKey): Promise<ApiKeyRecord | undefined> {
+    const { login, apiKey, address } = given;
+    const named = await lookUp(given);
+    if (named === undefined) return isDecoy(login, apiKey, address);
+    const { user, key } = named;
     // Nobody guesses the beginning of a key, by which it was found.
     const who = { accountId: userTenant(user.id), userId: login.toLowerCase(), address };
     if (!(await hasher.verify(who, { password: apiKey, stored: key.hash }))) return undefined;
-    const caller = callerOf(user, key);
-    if (caller === undefined) return undefined;
-    const revision = await noteUse(user, key);
-    const leftMs = key.expiresAtMs === undefined ? REMEMBERED_MS : key.expiresAtMs - clock.wallMs();
-    const untilMs = clock.monotonicMs() + Math.min(REMEMBERED_MS, leftMs);
-    remembered.set(name, { userId: user.id, revision, caller, untilMs });
-    return caller;
+    if (callerOf(user, key) !== undefined) await noteUse(user, key);
+    return key;
   }
 
   /** `name`: a digest of login and key. */
-  function enterOnce(name: string, given: GivenKey): Promise<ApiCaller | undefined> {
+  function compareOnce(name: string, given: GivenKey): Promise<ApiKeyRecord | undefined> {
     const place = `${name} ${given.address}`;
-    const underWay = entering.get(place) ?? enter(name, given).finally(() => entering.delete(place));
-    entering.set(place, underWay);
+    const underWay = comparing.get(place) ?? compare(given).finally(() => comparing.delete(place));
+    comparing.set(place, underWay);
     return underWay;
+  }
+
+  async function enter(name: string, given: GivenKey): Promise<ApiCaller | undefined> {
+    const right = await compareOnce(name, given);
+    if (right === undefined) return undefined;
+    // A comparison waits its turn for seconds: the key, its user or its partner may be gone since, before this request came even,
+    // where another one had begun it.
+    const [present] = await Promise.all([lookUp(given), directory.refresh()]);
+    if (present === undefined || present.key.hash !== right.hash) return undefined;
+    const { user, key } = present;
+    const caller = callerOf(user, key);
+    if (caller === undefined) return undefined;
+    const leftMs = key.expiresAtMs === undefined ? REMEMBERED_MS : key.expiresAtMs - clock.wallMs();
+    const untilMs = clock.monotonicMs() + Math.min(REMEMBERED_MS, leftMs);
+    remembered.set(name, { userId: user.id, revision: user.revision, caller, untilMs });
+    return caller;
   }
 
   /**
@@ -171,17 +191,13 @@ export function createPartnerLogins(deps: {
     return { kind: 'partner-user', userId, level: partner.level, partnerId, role, isPlus, keyId };
   }
 
-  /** Returns the revision of the user that is remembered with the key. */
-  async function noteUse(user: PartnerUserRecord, key: ApiKeyRecord): Promise<number> {
+  async function noteUse(user: PartnerUserRecord, key: ApiKeyRecord): Promise<void> {
     const day = Math.floor(clock.wallMs() / DAY_MS);
-    if ((key.usedOnDay ?? 0) >= day) return user.revision;
+    if ((key.usedOnDay ?? 0) >= day) return;
     const apiKeys = user.apiKeys.map((one) => (one.id === key.id ? { ...one, usedOnDay: day } : one));
     const record = { ...user, apiKeys };
-    // Where it has changed meanwhile, another request notes it.
-    const change = { replace: [{ record, ifRevision: user.revision }] };
-    const reply = await metadata.execute(system, 'change-tenancy', change);
-    if (reply.kind !== 'done' || reply.value.kind !== 'changed') return user.revision;
-    return reply.value.records[0]?.revision ?? user.revision;
+    // Where it has changed meanwhile, or the shard is away, another request notes it.
+    await metadata.execute(system, 'change-tenancy', { replace: [{ record, ifRevision: user.revision }] });
   }
 
   async function requireUser(userId: number): Promise<PartnerUserRecord> {
@@ -211,12 +227,12 @@ export function createPartnerLogins(deps: {
       if (known !== undefined && clock.monotonicMs() < known.untilMs) {
         const entry = directory.find('partner-user', known.userId);
         const partner = directory.find('partner', entry?.partnerId);
-        // What is remembered may be newer than the directory: a use was noted since.
+        // What is remembered may be newer than the directory: another key's use was noted since.
         const isSame = entry !== undefined && entry.revision <= known.revision;
         if (isSame && partner?.status === 'active') return known.caller;
       }
       remembered.delete(name);
-      return enterOnce(name, { login, apiKey, address });
+      return enter(name, { login, apiKey, address });
     },
     async createUser({ isPlus = false, ...input }) {
       checkAccountFields({ email: input.email });
