@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../src/config/load.ts';
-import { guessesNames, openListenerTls } from './listening.ts';
+import { LIMITS } from '../src/types/limits.ts';
+import { gatewaySettings, guessesNames, openListenerTls } from './listening.ts';
 
 const SELF_SIGNED = { tls: { mode: 'self-signed' } };
 
@@ -34,4 +35,11 @@ test.each([
   const file = { name: 'holdfast.json', text: JSON.stringify(settings) };
   const tls = await openListenerTls(loadConfig({ file }), folder);
   expect(new X509Certificate(tls?.current().cert ?? '').subject).toBe(`CN=${name}`);
+});
+
+test('over TLS, where each takes many times the memory, fewer connections are kept', () => {
+  const config = loadConfig({});
+  const ofThread = gatewaySettings(config, { cert: '', key: '' }, { threads: 2 });
+  expect(gatewaySettings(config, undefined).connectionsMax).toBe(LIMITS.connectionsMax);
+  expect(ofThread.connectionsMax).toBe(LIMITS.tlsConnectionsMax / 2);
 });

@@ -71,7 +71,7 @@ export function gatewaySettings(
     keepAliveTimeoutMs: config.requests.keepAliveTimeoutMs,
     idleTimeoutMs: config.requests.idleTimeoutMs,
     threads,
-    connectionsMax: shareOfThread(LIMITS.connectionsMax, { threads }),
+    connectionsMax: shareOfThread(tls ? LIMITS.tlsConnectionsMax : LIMITS.connectionsMax, { threads }),
     requestsInFlightMax: shareOfThread(LIMITS.requestsInFlightMax, { threads }),
     lifecycleDayMs: config.lifecycle.dayMs,
     trafficFlushMs: config.metering.flushIntervalMs,

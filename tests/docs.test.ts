@@ -265,7 +265,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 |---|---|---|
 | Program, threads, empty stores | fixed | 180 MiB |
 | V8 heap of the requests' thread | grows with requests in flight and connections | 60 MiB, 25 KiB more for each open connection |
-| TLS | what a connection begins with, and its longest write, 64 KiB at most (128 KiB between nodes), until it closes | 60 to 110 KiB more for each open connection |
+| TLS | what a connection begins with, and its longest write, 64 KiB at most (128 KiB between nodes), until it closes | 60 to 120 KiB more for each of tlsConnectionsMax open connections, 470 MiB at most |
 | Memtables | chunks 2 x 64 MiB, small bodies 2 x 64 MiB, rows 6 x 8 MiB, index 6 x 1 MiB | 70 to 140 MiB while bodies of one kind are written |
 | Block caches | 64 MiB rows, 64 MiB small bodies, 32 MiB index | what has been read, 160 MiB at most |
 | Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |
@@ -369,7 +369,7 @@ that is his comes from one address. Nothing is set aside for those that are away
 
 | What | Of all | One account alone (one key of it, from one address) | Each of two (from one address each) | Kept for operators |
 |---|---|---|---|---|
-| connections | connectionsMax, 10000 | 8889 (8000, 7200) | 4706 (4186) | refusedConnectionsMax more, whose first request is served if it is theirs |
+| connections | connectionsMax, 10000; over TLS tlsConnectionsMax, 4000, and 4/10 of each share | 8889 (8000, 7200) | 4706 (4186) | refusedConnectionsMax more, whose first request is served if it is theirs |
 | requests in flight of S3, IAM, STS and /api/v1 | requestsInFlightMax, 2048 | 1820 (1638, 1474) | 963 (857) | theirs are not counted |
 | requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276, 2949) | 1927 (1714) | |
 | heads that have begun and are not complete: their bytes, and 80 for each line | unfinishedHeadsBytesMax, 32 MiB | 28 MiB (25, 23) | 15 MiB (13) | |
@@ -445,7 +445,7 @@ read them by and by (a Complete) are under way, of all owners eight: each holds 
 
 | Too many | What becomes of a request |
 |---|---|
-| connections (connectionsMax) | an idle connection of whoever has most is closed; where all are at work, the next request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
+| connections (connectionsMax, tlsConnectionsMax) | an idle connection of whoever has most is closed; where all are at work, the next request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
 | requests in flight (requestsInFlightMax) | of S3, IAM, STS and /api/v1: SlowDown before anything is read; health, metrics and operator API are served |
 | bodies of the operator API from whoever has named an operator's access key and proved nothing, those of IAM from whoever has named any (unverifiedBodiesBytesMax) | SlowDown before the body is read |
 | bodies of /api/v1, IAM and STS of known senders (the share of provedBodiesBytesMax) | SlowDown before the body is read, for the tenant who is over its share |

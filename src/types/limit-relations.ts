@@ -103,7 +103,10 @@ assert(
     LIMITS.callsInFlightMax,
   'chunk calls of all requests in flight leave a line of threads room',
 );
-assert(LIMITS.requestsInFlightMax < LIMITS.connectionsMax, 'idle connections keep no request out');
+assert(
+  LIMITS.requestsInFlightMax < LIMITS.tlsConnectionsMax && LIMITS.tlsConnectionsMax <= LIMITS.connectionsMax,
+  'idle connections keep no request out',
+);
 assert(LIMITS.pipelinedRequestsMax < LIMITS.requestsInFlightMax, 'one connection keeps no other out');
 assert(
   16 * LIMITS.pipelinedRequestsMax <= LIMITS.pipelinedWaitingMax,

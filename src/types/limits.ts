@@ -142,6 +142,8 @@ export const LIMITS = {
 
   // Overload: from where on requests are answered 503 SlowDown (docs/limits.md).
   connectionsMax: 10_000,
+  /** The same over TLS, of which each keeps some 150 KiB until it closes: 10,000 would take 1.5 GiB. */
+  tlsConnectionsMax: 4000,
   /** Connections beyond them, whose first request is still answered before they are closed. */
   refusedConnectionsMax: 1000,
   /** Requests on one connection that wait for the answers to those before them. */
