@@ -315,7 +315,7 @@ greedy address, 26 MiB beside one greedy key of many addresses, 14 MiB beside on
 
 - A body takes more only while its tenant's share has room. Those that wait are let in by turns: one of each account, of each of
   its keys, and of each of their addresses, in a round; of one address bodies that have begun go before those that have not.
-- Of those that have not begun as many wait as the share has places, bodyBufferWaitMaxMs at most; what comes then is refused at
+- Of those that have not begun as many wait as the share has places, requestWaitMaxMs at most; what comes then is refused at
   once.
 - What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; between two
   chunks it keeps what names its pieces, where they are over 64. Of a body that is sent, up to 64 KiB are set aside; one that goes with its metadata (storage.inlineBodyMax) as a whole, and it counts until its commit is decided.
@@ -355,7 +355,7 @@ text of an element (xmlTextUnitsMax). The time for it is linear in its length, w
 
 While the page of a listing is read and its document made, listedKeyMemoryBytes for each key that it may have count in the memory
 of bodies, an eighth of the thread's part of memory.bodyBuffer at most, also where it holds more. So 6 pages of 1,000 keys are made at a time for one address; the others
-wait for room in turns of tenants, bodyBufferWaitMaxMs at most, and take no place of the bodies that wait.
+wait for room in turns of tenants, requestWaitMaxMs at most, and take no place of the bodies that wait.
 So it is with lists of IAM and of context keys and with simulations (identityPageMemoryBytes each), answers of /api/v1 to GETs
 (managementRecordMemoryBytes a record, managementPageMemoryBytes at least), ListBuckets (1 MiB), GETs of a lifecycle (2 MiB), ListParts
 (4 KiB a part), copies and components of compositions (sourceMemoryBytes each; a composition 1 KiB a piece, where that is more). Users, roles and buckets with over 64 KiB of policies and rules: two of an account, of all eight.

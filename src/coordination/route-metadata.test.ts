@@ -49,9 +49,9 @@ function openRouter(
     return tookMs ?? Number.POSITIVE_INFINITY;
   };
   /** The outcome of one command, and its time. */
-  const execute = async (): Promise<{ kind: string; atMs: number }> => {
+  const execute = async (more: { waitMaxMs?: number } = {}): Promise<{ kind: string; atMs: number }> => {
     let end: { kind: string; atMs: number } | undefined;
-    void router.execute({ shard: 0 }, 'create-bucket', {} as never).then(({ kind }) => {
+    void router.execute({ shard: 0, ...more }, 'create-bucket', {} as never).then(({ kind }) => {
       end = { kind, atMs: clock.monotonicMs() };
     });
     while (end === undefined) {
@@ -120,6 +120,16 @@ test('a call that a node has is not sent to it again for seconds, though it answ
   expect(await heldBack).toMatchObject({ kind: 'unknown' });
   const sentMs = asked.filter(({ kind, node }) => kind === 'execute' && node === OLD).map(({ atMs }) => atMs);
   expect(sentMs).toHaveLength(2);
+});
+
+test.each([1500, 2000, 5000])('a caller that waits for %i ms has its answer by then', async (waitMaxMs) => {
+  const { asked, execute } = openRouter(() => undefined);
+  const { kind, atMs } = await execute({ waitMaxMs });
+  expect(kind).toBe('unknown');
+  expect(atMs).toBeLessThanOrEqual(waitMaxMs + STEP_MS);
+  expect(asked.length).toBeGreaterThan(0);
+  // Nothing is evaluated behind its back (R48).
+  for (const { atMs: sentMs, budgetMs } of asked) expect(sentMs + budgetMs).toBeLessThanOrEqual(waitMaxMs);
 });
 
 test('busy is returned at once, but not while an earlier try may still be evaluated', async () => {

@@ -26,7 +26,8 @@ const PAUSE_MS_MIN = 10;
 const PAUSE_MS_MAX = 300;
 
 assert(
-  LIMITS.metadataPatienceMs + ATTEMPT_MS <= LIMITS.metadataAnswerMaxMs,
+  LIMITS.metadataPatienceMs + ATTEMPT_MS <= LIMITS.metadataAnswerMaxMs &&
+    ATTEMPT_MS <= LIMITS.requestWaitLeastMs,
   'the last try has its time before its question is given up',
 );
 
@@ -151,6 +152,8 @@ class Attempts {
   readonly #startedMs: number;
   /** Monotonic ms at which the caller gets `unknown`. */
   readonly #answerByMs: number;
+  /** Monotonic ms after which no node is asked any more. */
+  readonly #askUntilMs: number;
   readonly #outcome = Promise.withResolvers<Reply<unknown>>();
   readonly #ending = new AbortController();
   #isResolved = false;
@@ -170,9 +173,13 @@ class Attempts {
   constructor(shared: Shared, route: Route, question: Question) {
     this.#shared = shared;
     this.#route = route;
-    this.#question = question;
     this.#startedMs = shared.deps.clock.monotonicMs();
-    this.#answerByMs = this.#startedMs + LIMITS.metadataAnswerMaxMs;
+    const { waitMaxMs = LIMITS.metadataAnswerMaxMs, ...envelope } = question.envelope;
+    this.#question = { ...question, envelope };
+    const wholeMs = Math.max(ATTEMPT_MS, Math.min(LIMITS.metadataAnswerMaxMs, waitMaxMs));
+    this.#answerByMs = this.#startedMs + wholeMs;
+    // The last try has its time.
+    this.#askUntilMs = this.#startedMs + Math.min(LIMITS.metadataPatienceMs, wholeMs - ATTEMPT_MS);
   }
 
   run(): Promise<Reply<unknown>> {
@@ -190,7 +197,7 @@ class Attempts {
 
   async #repeat(): Promise<void> {
     const { clock } = this.#shared.deps;
-    const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
+    const hasTime = () => clock.monotonicMs() <= this.#askUntilMs;
     while (!this.#isResolved && !this.#shared.isStopped && hasTime()) {
       const node = this.#choose();
       const isLater = node === undefined || this.#hasIt(node) || (await this.#ask(node)) === 'later';

@@ -5,6 +5,7 @@
 // holds memory for a client that stands still or trickles gives way: what can be fetched again is given back, then the body
 // ends; those of the same tenant, and of tenants that are over their share. It counts; it allocates nothing.
 import { compareHeld, createFairShare, type FairShare, type SharePath } from '../base/async/fair-share.ts';
+import type { Patience } from '../base/async/patience.ts';
 import { createTenantQueue } from '../base/async/tenant-queue.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
@@ -18,8 +19,9 @@ export interface BodyLease {
   /**
    * Await it before taking more; undefined when there is room. `takesBytes`: what will be taken, which is then reserved;
    * absent: a buffer of unknown size will come from the client. Rejects with AppError SlowDown after
-   * LIMITS.bodyBufferWaitMaxMs, at once when the tenant's share of LIMITS.bodiesWaitingMax is waiting and this body has not
-   * begun and needs a place, and when the lease is closed.
+   * LIMITS.bodyBufferWaitMaxMs, or sooner where it has not begun and its request has no patience left; at once when the
+   * tenant's share of LIMITS.bodiesWaitingMax is waiting and this body has not begun and needs a place, and when the lease is
+   * closed.
    */
   admit(takesBytes?: number): Promise<void> | undefined;
   /** Whether more than the least may be taken now (reading ahead). */
@@ -54,6 +56,8 @@ export interface BodyNeeds {
   tenant: Tenant;
   /** What it must hold to make progress: each step releases some of it. */
   needBytes: number;
+  /** Of its request: how long it waits before it begins. Default: LIMITS.bodyBufferWaitMaxMs. */
+  patience?: Patience | undefined;
   /** While it waits it holds nothing, so that it needs no waiting place. */
   needsNoPlace?: boolean;
   /** Its request holds other memory meanwhile: it may be let in beyond the limit, as who is in mid-chunk. */
@@ -112,7 +116,7 @@ interface Share extends BodyNeeds {
 interface Waiter {
   share: Share;
   takesBytes: number;
-  sinceMs: number;
+  untilMs: number;
   /** It has not begun, and holds one of the waiting places. */
   hasPlace: boolean;
   resolve(): void;
@@ -361,7 +365,8 @@ class BodyLedger {
     const hasPlace = !share.hasBegun && share.needsNoPlace !== true;
     if (hasPlace) this.#places.take(share.path, 1);
     const waiting = new Promise<void>((resolve, reject) => {
-      const waiter = { share, takesBytes, sinceMs: this.#nowMs(), hasPlace, resolve, reject };
+      const untilMs = this.#nowMs() + waitMaxMs(share);
+      const waiter = { share, takesBytes, untilMs, hasPlace, resolve, reject };
       share.waiter = waiter;
       this.#waiters.add(share.path, waiter, { isAhead: share.hasBegun });
     });
@@ -477,8 +482,8 @@ class BodyLedger {
   }
 
   #refuseLate(): void {
-    const lateMs = this.#nowMs() - LIMITS.bodyBufferWaitMaxMs;
-    for (const waiter of [...this.#waiters]) if (waiter.sinceMs <= lateMs) this.#refuse(waiter);
+    const nowMs = this.#nowMs();
+    for (const waiter of [...this.#waiters]) if (waiter.untilMs <= nowMs) this.#refuse(waiter);
   }
 
   /** False when there was none to shrink. */
@@ -536,6 +541,12 @@ class BodyLedger {
 /** Of the address that it comes from, among all. */
 function nameOf({ path }: Share): string {
   return path.join('\n');
+}
+
+/** What has begun is worth more: its client has sent bytes of it, or reads. */
+function waitMaxMs({ patience, hasBegun }: Share): number {
+  const leftMs = hasBegun ? undefined : patience?.leftMs();
+  return Math.min(LIMITS.bodyBufferWaitMaxMs, leftMs ?? LIMITS.bodyBufferWaitMaxMs);
 }
 
 function add<K>(counts: Map<K, number>, key: K, change: number): void {

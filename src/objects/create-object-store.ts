@@ -57,9 +57,9 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const recent = createRecentAppends();
   return {
     collectBody: (body, tenant, use) => collectBody(path, { body, tenant }, use),
-    withMemory({ sizeBytes, tenant, isWithin = false }, work) {
+    withMemory({ sizeBytes, isWithin = false, ...needs }, work) {
       const countedBytes = Math.min(sizeBytes, bodyBufferBytes * PASSING_SHARE_MAX);
-      return withMemory(path, { sizeBytes: countedBytes, tenant, isWithin }, work);
+      return withMemory(path, { ...needs, sizeBytes: countedBytes, isWithin }, work);
     },
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),

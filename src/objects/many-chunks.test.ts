@@ -76,7 +76,8 @@ test('who reads an object of many pieces counts what names them as long as it re
   if (segment === undefined) throw new Error('it has one');
   for (const count of [64, 1000]) {
     const segments = Array.from({ length: count }, () => segment);
-    const body = { manifest: { ...manifest, segments }, range: { offsetBytes: 0, sizeBytes: 100 } };
+    const range = { offsetBytes: 0, sizeBytes: 100 };
+    const body = { calls: {}, manifest: { ...manifest, segments }, range };
     await expect(readPlaintext(path, body as unknown as BodyToRead).next()).rejects.toThrow('enough');
   }
   // The chunk and the piece on its way; nothing is held before they are let in.

@@ -1,6 +1,7 @@
 // Metadata calls of one request: replies that are not `done` become an AppError; if the bucket has changed since the
 // request was authorised, it is authorised again and the call repeated (R45). The port finds primaries.
 import { must } from '../base/assert.ts';
+import { ENDLESS, type Patience } from '../base/async/patience.ts';
 import type { BelievedBucket, MetadataPort, Reply } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
 import type { RequestOrigin } from '../types/events.ts';
@@ -30,6 +31,8 @@ export function createMetadataCalls(deps: {
   tenant?: Tenant;
   /** The request that makes the calls: what its commands do is its doing. */
   origin?: RequestOrigin;
+  /** Of the request that makes the calls. Default: each may take as long as a call does. */
+  patience?: Patience;
   /** Asked before each command: throws where the request must not change anything any more. A promise: it had to look. */
   beforeCommand?(): Promise<void> | undefined;
   /**
@@ -38,19 +41,26 @@ export function createMetadataCalls(deps: {
    */
   reauthorise(believed: BelievedBucket, row: BucketRecord | null): Promise<BelievedBucket>;
 }): MetadataCalls {
-  const { metadata, tenant = INTERNAL_TENANT, origin, beforeCommand } = deps;
+  const { metadata, tenant = INTERNAL_TENANT, patience = ENDLESS, origin, beforeCommand } = deps;
 
   const account = origin && accountOf(origin);
 
   async function ask<T>(
     target: { shard: number; bucket?: BelievedBucket },
     kind: 'command' | 'query',
-    send: (envelope: { shard: number; bucket?: BelievedBucket }) => Promise<Reply<T>>,
+    send: (envelope: { shard: number; bucket?: BelievedBucket; waitMaxMs?: number }) => Promise<Reply<T>>,
   ): Promise<{ value: T; timeMs: number }> {
     let envelope = target;
     for (let staleCount = 0; staleCount < STALE_REPLIES_MAX; staleCount++) {
-      const reply = await send(envelope);
-      if (reply.kind === 'done') return reply;
+      const answered = patience.begin();
+      const waitMaxMs = patience.leftMs();
+      const reply = await send(
+        waitMaxMs === Number.POSITIVE_INFINITY ? envelope : { ...envelope, waitMaxMs },
+      );
+      if (reply.kind === 'done') {
+        answered();
+        return reply;
+      }
       if (reply.kind !== 'stale-bucket') {
         const error = new AppError(NO_ANSWER[reply.kind]);
         throw reply.kind === 'unknown' ? error : notEvaluated(error);
@@ -71,6 +81,7 @@ export function createMetadataCalls(deps: {
   return {
     shardCount: metadata.shardCount,
     tenant,
+    patience,
     async execute(target, name, command) {
       try {
         const looking = beforeCommand?.();

@@ -1,6 +1,7 @@
 // The data path as the gateway sees it. Types only; create-object-store.ts builds it. Every call succeeds, or throws
 // AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...) and leaves nothing that a client could
 // see.
+import type { Patience } from '../base/async/patience.ts';
 import type { BatchReadable } from '../base/bytes/batch-stream.ts';
 import type { IdempotencyToken } from '../ports/metadata/jobs.ts';
 import type {
@@ -47,6 +48,8 @@ export interface MetadataCalls {
     query: QueryOf<N>,
   ): Promise<{ value: ResultOf<N>; timeMs: number }>;
   readonly shardCount: number;
+  /** Of the request. */
+  readonly patience: Patience;
   /** The tenant of the request: its bodies take memory from this tenant's share. */
   readonly tenant: Tenant;
 }
@@ -225,13 +228,13 @@ export interface ByteRange {
 export interface ObjectStore {
   /** The buffers of a document, counted in the memory for bodies. Rejects as the stream does, or with SlowDown. */
   collectBody<T>(
-    body: Pick<BodySource, 'stream'> & { sizeBytes: number },
+    body: Pick<BodySource, 'stream'> & { sizeBytes: number; patience?: Patience },
     tenant: Tenant,
     use: (buffers: Buffer[]) => Promise<T>,
   ): Promise<T>;
   /** What `work` gives, with so much counted in the memory for bodies. Rejects as it does, or with SlowDown. */
   withMemory<T>(
-    needs: { sizeBytes: number; tenant: Tenant; isWithin?: boolean },
+    needs: { sizeBytes: number; tenant: Tenant; isWithin?: boolean; patience?: Patience },
     work: () => Promise<T>,
   ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;

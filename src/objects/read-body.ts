@@ -190,6 +190,7 @@ class ChunkReader {
     this.#manifestBytes = memoryOf(segmentCount);
     this.#lease = path.budget.open({
       tenant: body.tenant,
+      patience: body.calls.patience,
       onShrink: () => this.#shrink(),
       needBytes: this.#chunkSizeBytes + this.#openingBytes + this.#toSendBytes,
       // Its request is counted, and so are those that may wait.

@@ -50,7 +50,12 @@ export async function openObject(
     reread: () => rereadManifest(input),
     onEvicted: (error) => stream?.destroy(error),
   });
-  const first = await batches.next();
+  const late = () => new AppError('ServiceUnavailable');
+  const first = await input.calls.patience.bound(batches.next(), late).catch((error: unknown) => {
+    // It gives back its memory when the disks have answered.
+    void batches.return(undefined);
+    throw error;
+  });
   stream = new BatchStream(first.done === true ? [] : first.value, batches);
   return { kind: 'stream', stream, sizeBytes: range.sizeBytes };
 }

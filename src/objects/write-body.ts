@@ -3,6 +3,7 @@
 // verify digests, and never reads faster than it can store.
 import { assert, must } from '../base/assert.ts';
 import { BufferQueue } from '../base/async/buffer-queue.ts';
+import type { Patience } from '../base/async/patience.ts';
 import { within } from '../base/async/within.ts';
 import { EMPTY_BYTES } from '../base/bytes/bytes.ts';
 import type { ChunkCrcs, PlainChunk } from '../base/crypto/body-sealer.ts';
@@ -30,6 +31,8 @@ const BLOCK_BYTES = LIMITS.sealBlockBytes;
 export interface BodyToWrite {
   /** The tenant whose memory it takes. */
   tenant: Tenant;
+  /** Of its request. */
+  patience?: Patience;
   stream: AsyncIterable<Buffer>;
   /** Undefined: unknown; the stream fails when it is too long. */
   sizeBytes: number | undefined;
@@ -98,6 +101,8 @@ class BodyWriter {
   #sealedBytes = 0;
   #inlineBody: Uint8Array | undefined;
   #storedChunks = 0;
+  /** For memory, and for disks that were late. */
+  #waitedMs = 0;
   #failure: Error | undefined;
   readonly #onAbort = () => this.#fail(new AppError('RequestTimeout'));
 
@@ -110,6 +115,7 @@ class BodyWriter {
     const needBytes = this.#fullBytes();
     this.#lease = path.budget.open({
       tenant,
+      patience: body.patience,
       needBytes: sizeBytes === undefined ? needBytes : Math.min(sizeBytes, needBytes),
       onEvicted: (error) => this.#fail(error),
     });
@@ -154,12 +160,14 @@ class BodyWriter {
 
   async takeIn(): Promise<WrittenBody> {
     try {
+      const beganMs = this.#path.clock.monotonicMs();
       for await (const buffer of this.#receive()) {
         const inFlight = this.#take(buffer);
         if (inFlight !== undefined) await inFlight;
       }
       const written = await this.#finish();
       this.#lease.keep(this.#inlineBody?.length ?? 0);
+      this.#body.patience?.worked(this.#path.clock.monotonicMs() - beganMs - this.#waitedMs);
       return written;
     } catch (error) {
       await this.abandon();
@@ -177,7 +185,7 @@ class BodyWriter {
         const { sizeBytes } = this.#body;
         const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
         const room = isWhole ? undefined : this.#lease.admit(this.#bytesToReserve());
-        if (room !== undefined) await room;
+        if (room !== undefined) await this.#waitFor(room);
         this.#lease.idle();
         const next = await this.#source.next();
         this.#lease.busy();
@@ -187,6 +195,13 @@ class BodyWriter {
     } finally {
       this.#source.close();
     }
+  }
+
+  /** What the client does not wait for itself. */
+  async #waitFor(room: Promise<void>): Promise<void> {
+    const beganMs = this.#path.clock.monotonicMs();
+    await room;
+    this.#waitedMs += this.#path.clock.monotonicMs() - beganMs;
   }
 
   /**
@@ -331,7 +346,10 @@ class BodyWriter {
       const checked = sealed.pieceSha256s && this.#body.pieces?.check(sealed.pieceSha256s);
       if (checked !== undefined) await checked;
       const id = { blobId: this.#blobId, index };
+      const beganMs = this.#path.clock.monotonicMs();
       this.#places[index] = await this.#path.chunks.put(id, sealed.bytes, sealed.sealedCrc32);
+      const tookMs = this.#path.clock.monotonicMs() - beganMs;
+      if (tookMs > LIMITS.copyLateMs) this.#waitedMs += tookMs;
     } finally {
       memory.release();
     }

@@ -211,6 +211,7 @@ export async function takeIn<T>(
   const signed = isSealedElsewhere ? body.deferSignatures?.() : undefined;
   const toWrite = {
     tenant: input.calls.tenant,
+    patience: input.calls.patience,
     stream: signed?.stream ?? body.stream,
     ...(signed && { pieces: signed.deferred }),
     sizeBytes: body.sizeBytes,

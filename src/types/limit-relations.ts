@@ -74,7 +74,7 @@ assert(
 );
 assert(LIMITS.chunkPutsBytesMax < LIMITS.commitQueueBytesMax, 'chunks wait before their store refuses them');
 assert(
-  LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,
+  LIMITS.bodyStalledMs < Math.min(LIMITS.bodyBufferWaitMaxMs, LIMITS.requestWaitMaxMs),
   'a stalled body goes before one that waits is refused',
 );
 assert(

@@ -315,6 +315,10 @@ export const LIMITS = {
   metadataPatienceMs: 7.5 * SECOND,
   /** When it answers 503. No node evaluates a call that is older than this. */
   metadataAnswerMaxMs: 9 * SECOND,
+  /** Of one request: how long it waits for shards and for memory, all together, before it is answered 503. */
+  requestWaitMaxMs: 9 * SECOND,
+  /** Of one wait of a request that has waited for others that long. */
+  requestWaitLeastMs: 1.5 * SECOND,
 
   // Blobs and links: R25, R28, R30, R31, R32.
   blobIdAgeMaxMs: 24 * HOUR,

@@ -16,7 +16,8 @@ export function withAnswerMemory<T>(
   { exchange, sizeBytes }: { exchange: Exchange; sizeBytes: number },
   make: () => Promise<T>,
 ): Promise<T> {
-  return deps.objects.withMemory({ sizeBytes, tenant: exchange.tenant }, async () => {
+  const { tenant, patience } = exchange;
+  return deps.objects.withMemory({ sizeBytes, tenant, patience }, async () => {
     // It has waited with others, which were all let in before the first of them had its answer.
     deps.requireTaken(exchange);
     return make();

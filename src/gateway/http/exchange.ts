@@ -1,7 +1,9 @@
 // One request and its answer on a connection: what the protocols above (S3, operator API, health) have in common.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Patience } from '../../base/async/patience.ts';
 import type { ReadTurns } from '../../base/async/read-turns.ts';
 import type { ClockPort } from '../../ports/clock.ts';
+import { AppError } from '../../types/errors.ts';
 import { addressGroupOf, type Tenant } from '../../types/tenant.ts';
 import { BodyIntake, type IntakeQueues } from './body-intake.ts';
 import type { ClientView, ClientViewer } from './client-view.ts';
@@ -17,6 +19,7 @@ export interface ExchangeOptions {
   clock: ClockPort;
   queues: IntakeQueues;
   reads: ReadTurns;
+  patience: Patience;
 }
 
 /** Accounts for what exchanges hold. */
@@ -37,6 +40,8 @@ export class Exchange {
   readonly headers: RequestHeaders;
   readonly client: ClientView;
   readonly body: BodyIntake;
+  /** How long it may wait for others. */
+  readonly patience: Patience;
   /** Whom it counts against: the client's address until `proveAccount`. */
   #tenant: Tenant;
   /** Resolves when the answer is complete or the client gone. */
@@ -62,7 +67,8 @@ export class Exchange {
   /** Made when somebody asks for its signal: most requests end without. */
   #gone: AbortController | undefined = undefined;
 
-  constructor({ request, response, viewer, clock, queues, reads }: ExchangeOptions) {
+  constructor({ request, response, viewer, clock, queues, reads, patience }: ExchangeOptions) {
+    this.patience = patience;
     this.request = request;
     this.response = response;
     this.uri = (request.url ?? '').replace(USER_INFO, '$1');
@@ -98,6 +104,11 @@ export class Exchange {
   proveAccount(account: string, signer: string): void {
     this.#tenant = { account, signer, address: this.#tenant.address };
     this.watcher?.onProved(this);
+  }
+
+  /** As `work`, but with ServiceUnavailable once the request has waited too long. For what changes nothing: it goes on. */
+  inTime<T>(work: Promise<T>): Promise<T> {
+    return this.patience.bound(work, () => new AppError('ServiceUnavailable'));
   }
 
   /** It is answered, and only listened to until its client has done with sending. */

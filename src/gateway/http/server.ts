@@ -7,6 +7,7 @@ import { assert, must } from '../../base/assert.ts';
 import { cacheReading } from '../../base/async/cache-reading.ts';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { createFairTurns } from '../../base/async/fair-turns.ts';
+import { createPatiences } from '../../base/async/patience.ts';
 import { createReadTurns, type ReadTurns } from '../../base/async/read-turns.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -56,6 +57,7 @@ import { isOfManagement, ROUTES } from './routes.ts';
 import { findRoute, type JsonService, type RouteDependencies, type ServiceRoute } from './service-route.ts';
 import { createShedding, type Shedding } from './shedding.ts';
 
+const REQUEST_WAITS = { mostMs: LIMITS.requestWaitMaxMs, leastMs: LIMITS.requestWaitLeastMs };
 /** Of all bodies, in one turn of the loop: some ms. */
 const READ_TURNS = { turnBytesMax: 1024 * 1024, pieceBytesMin: 4096 };
 /** Of a read, what takes as long as to parse one chunk of a body. */
@@ -177,10 +179,9 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const viewer = createClientViewer(settings);
   const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
-  const queues = createFairShare({
-    limit: shareOfThread(LIMITS.intakeQueuesBytesMax, settings),
-    weights: SHARE_WEIGHTS,
-  });
+  const newPatience = createPatiences(clock, REQUEST_WAITS);
+  const limit = shareOfThread(LIMITS.intakeQueuesBytesMax, settings);
+  const queues = createFairShare({ limit, weights: SHARE_WEIGHTS });
   const reads = createReadTurns({ ...READ_TURNS, readBytes: READ_BYTES });
   const turns = createFairTurns({ clock });
   const identities = createIdentities({ ...deps, feed: deps.identityFeed, turns });
@@ -227,7 +228,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let exchange: Exchange | undefined;
     try {
-      exchange = new Exchange({ request, response, viewer, clock, queues, reads });
+      exchange = new Exchange({ request, response, viewer, clock, queues, reads, patience: newPatience() });
       live.begin(exchange);
       telemetry.gauge('holdfast_requests_in_flight', live.count);
       const label = bucketLabelOf(exchange.client.host, domains);

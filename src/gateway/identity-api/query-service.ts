@@ -72,7 +72,8 @@ export function createQueryService(api: QueryApi, actions: readonly QueryAction[
         return renderResult(api, { action: action.name, result, requestId: record.requestId });
       };
       if (action.isLarge !== true) return perform();
-      return withAnswerMemory(deps, { exchange, sizeBytes: LIMITS.identityPageMemoryBytes }, perform);
+      const needs = { exchange, sizeBytes: LIMITS.identityPageMemoryBytes };
+      return exchange.inTime(withAnswerMemory(deps, needs, perform));
     },
     renderError: (error, requestId) => renderQueryError(api, error, requestId),
   };

@@ -106,7 +106,7 @@ async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise
   const parts = { row, input: {} as never, headers: {}, identity, found, record, ...asked };
   try {
     const granted = await authorise(deps, parts);
-    const rest = { exchange: {} as Exchange, isVirtualHost: false };
+    const rest = { exchange: { inTime: (work: unknown) => work } as Exchange, isVirtualHost: false };
     const document = finishAtOnce(
       must(row.parseDocument, 'it takes one')(Buffer.from(text), parts.input),
     ) as never;

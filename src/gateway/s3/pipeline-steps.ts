@@ -387,6 +387,7 @@ export async function withDocument<T>(
   return await readDocument(deps.objects, body, {
     bytesMax: row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax,
     tenant: exchange.tenant,
+    patience: exchange.patience,
     turn: (sizeBytes) => exchange.body.documentTurn(sizeBytes),
     async understand(document) {
       const steps = parseDocument(document, input);
@@ -444,7 +445,8 @@ export async function runOperation(
   parts: Judged & Surrounding & { document: never; granted: Granted },
 ): Promise<OperationResult> {
   const { row, input, document, identity, facts, record, exchange, isVirtualHost } = parts;
-  let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);
+  const judge = (asked: Judged) => exchange.inTime(authorise(deps, asked));
+  let granted = row.documentAccess === undefined ? parts.granted : await judge(parts);
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) {
       record.bucketOwner = granted.bucket.record.owner;
@@ -466,7 +468,7 @@ export async function runOperation(
       if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;
       // Of a copy's source it is for the client to try again.
       if (error.present.record.name !== granted.bucket?.record.name) throw error;
-      granted = await authorise(deps, { ...parts, found: { bucket: error.present, isCached: false } });
+      granted = await judge({ ...parts, found: { bucket: error.present, isCached: false } });
     }
   }
 }

@@ -39,11 +39,15 @@ export async function serveS3(
     deps.requireRoom(exchange);
     // 4 Authenticate: a form by its fields, which stand for key and headers. A tenant with too much under way goes no further.
     const parts = { exchange, target, record, bucketLabel, ...sent };
+    const sentByClient = exchange.patience.begin('client');
     const form = row.body === 'form' ? await identifyForm(deps, parts) : undefined;
-    const { identity, headers, names } = form ?? { ...sent, identity: await identify(deps, parts) };
+    sentByClient();
+    // Whatever is looked up before step 8 changes nothing: nobody waits for it longer than a request may wait.
+    const inTime = <T>(work: Promise<T>) => exchange.inTime(work);
+    const { identity, headers, names } = form ?? { ...sent, identity: await inTime(identify(deps, parts)) };
     deps.requireShare(exchange);
     // 5 Resolve the bucket: a missing one is reported before permissions (s3-behaviour 11).
-    const found = await resolveBucket(deps, row, target);
+    const found = await inTime(resolveBucket(deps, row, target));
     if (found !== undefined) record.metered = found.bucket;
     // 6 Parse what the head says.
     const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity, form }));
@@ -51,11 +55,11 @@ export async function serveS3(
     const { caller, signedAtMs, payloadHash } = identity;
     const facts = createRequestFacts(deps, { exchange, headers, target, caller, signedAtMs, payloadHash });
     const asked = { row, input, headers, identity, found, facts, record };
-    const granted = await authorise(deps, asked);
+    const granted = await inTime(authorise(deps, asked));
     // 8 Run, with the document of an operation that takes one.
     const judged = { ...asked, granted, exchange, isVirtualHost: bucketLabel !== undefined };
     const result = await withDocument(deps, judged, async (document) => {
-      const present = await authoriseAgain(deps, judged);
+      const present = await inTime(authoriseAgain(deps, judged));
       return runOperation(deps, { ...present, document });
     });
     // 9 Respond.

@@ -281,6 +281,7 @@ export function presentCaller(
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
   const { facts, record, exchange, takesLong = false } = parts;
+  const { patience } = exchange;
   let ownBucket = parts.bucket;
   const others: OtherBucket[] = [];
   /** Found in `run`. */
@@ -320,14 +321,15 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     const { caller } = context;
     const looking = presentCaller(deps, caller);
     const isOwn = caller.kind === 'account' && caller.account.accountId === ownBucket?.record.owner;
-    return looking === undefined && isOwn ? undefined : judgeAgain(looking);
+    return looking === undefined && isOwn ? undefined : exchange.inTime(judgeAgain(looking));
   };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
     tenant: exchange.tenant,
+    patience,
     origin: originOf(parts.caller, record),
     ...(takesLong && { beforeCommand }),
-    reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
+    reauthorise: (stale) => exchange.inTime(reauthorise(deps.buckets, stale, judgeAnew)),
   });
   // No accessor: each context would have a hidden class of its own (docs/internals/performance.md).
   const context: OperationContext & { caller: Caller } = {
@@ -359,7 +361,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     hasSecondFactor: () => facts.hasSecondFactor(),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {
-      const account = await deps.identities.account(accountId);
+      const account = await exchange.inTime(deps.identities.account(accountId));
       // Accounts outlive what they own; the id alone is the best that can be said of one that did not.
       return { id: account?.canonicalId ?? accountId, displayName: account?.name ?? accountId };
     },
@@ -372,7 +374,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     record,
     signal: () => exchange.signal,
     withMemory: (needs, work) =>
-      deps.objects.withMemory({ ...needs, tenant: exchange.tenant }, async () => {
+      deps.objects.withMemory({ ...needs, tenant: exchange.tenant, patience }, async () => {
         // It waited up to some seconds, and what its client did next must not be undone.
         if (exchange.isAborted) throw new AppError('SlowDown');
         return work();

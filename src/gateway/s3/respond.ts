@@ -84,6 +84,8 @@ function baseHeaders({ exchange, record }: Reply): string[] {
 
 function answerBody(reply: Reply, result: OperationResult): AnswerBody | undefined {
   const { body } = result;
+  if (body?.kind === 'stream' || body?.kind === 'xml-stream') reply.exchange.patience.beginSending();
+  if (body?.kind === 'slow-xml') reply.exchange.patience.beginLong();
   if (body === undefined || body.kind === 'stream' || body.kind === 'bytes') return body;
   if (body.kind === 'xml') return { kind: 'bytes', bytes: body.text };
   const texts = body.kind === 'slow-xml' ? slowTexts(reply, body.text) : streamedTexts(reply, body);

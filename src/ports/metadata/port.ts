@@ -35,6 +35,8 @@ export interface Envelope {
   bucket?: BelievedBucket;
   /** Of a command: the client's request that it is made for, for events. */
   origin?: RequestOrigin;
+  /** How long the caller waits at most, ms: for who finds the shard, no node sees it. Default LIMITS.metadataAnswerMaxMs. */
+  waitMaxMs?: number;
   /** Of a query: whose request it is for (`accountOf` in types/tenant.ts). Nodes of the version before do not look at it. */
   account?: string;
 }

@@ -3,8 +3,10 @@
 import { Agent } from 'node:http';
 import { type Access, type RawAnswer, type RawRequest, send } from '../servers/raw-s3.ts';
 
-/** Longer than a gateway takes to say 503 (protocol R48). */
-const PATIENCE_MS = 40_000;
+/** A gateway says 503 after 10 s (protocol R48); the machine may be busy. */
+const PATIENCE_MS = 15_000;
+/** Of a prefix that is renamed: its client hears from it as long as it goes on. */
+const LONG_PATIENCE_MS = 40_000;
 
 export type Wanted = Omit<RawRequest, 'agent'>;
 
@@ -32,7 +34,7 @@ export class GatewayClients {
     if (access === undefined || agent === undefined) throw new Error(`there is no gateway ${gateway}`);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), PATIENCE_MS);
+      timer = setTimeout(() => resolve(undefined), patienceFor(wanted));
     });
     try {
       const answer = await Promise.race([send(access, { ...wanted, agent }), late]);
@@ -60,6 +62,10 @@ export class GatewayClients {
   #count(kind: string): void {
     this.unanswered.set(kind, (this.unanswered.get(kind) ?? 0) + 1);
   }
+}
+
+function patienceFor({ headers = {} }: Wanted): number {
+  return Object.keys(headers).some((name) => /^x-svc-prefix$/i.test(name)) ? LONG_PATIENCE_MS : PATIENCE_MS;
 }
 
 /** A copy that takes long has its head sent before its outcome is known: what ends it then is in the body. */

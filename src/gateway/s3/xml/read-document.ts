@@ -1,6 +1,7 @@
 // Reads the whole body of an operation that takes a document, within its limit, and checks every digest that came with
 // it before anybody looks at the text (pipeline, step 8).
 import { createHash } from 'node:crypto';
+import type { Patience } from '../../../base/async/patience.ts';
 import { crcOf } from '../../../base/crypto/crc.ts';
 import type { ObjectStore } from '../../../objects/object-store.ts';
 import { type ChecksumAlgorithm, isCrc } from '../../../types/checksums.ts';
@@ -19,13 +20,14 @@ export async function readDocument<Understood, T>(
   options: {
     bytesMax: number;
     tenant: Tenant;
+    patience?: Patience;
     /** Awaited before anything is done with the whole. */
     turn(sizeBytes: number): Promise<void>;
     understand(document: Buffer): Promise<Understood>;
     use(understood: Understood): Promise<T>;
   },
 ): Promise<T> {
-  const { bytesMax, tenant, turn, understand, use } = options;
+  const { bytesMax, tenant, patience, turn, understand, use } = options;
   const { stream, sizeBytes } = body;
   if (sizeBytes === undefined) {
     throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
@@ -40,10 +42,14 @@ export async function readDocument<Understood, T>(
     checkDigests(body, document);
     return understand(document);
   }
-  return await objects.collectBody({ stream, sizeBytes }, tenant, async (buffers) => {
-    await turn(sizeBytes);
-    return await use(await understood(buffers));
-  });
+  return await objects.collectBody(
+    { stream, sizeBytes, ...(patience && { patience }) },
+    tenant,
+    async (buffers) => {
+      await turn(sizeBytes);
+      return await use(await understood(buffers));
+    },
+  );
 }
 
 function checkDigests(body: RequestBody, document: Buffer): void {
