@@ -1,6 +1,7 @@
 // Objects that are replaced between a decision and what it allows: nobody reads or shares what he was not judged by.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
+import { addUser } from '../../../tests/support/objects/identities.ts';
 import { send } from '../../../tests/support/servers/raw-s3.ts';
 import type { MetadataPort } from '../../ports/metadata/port.ts';
 
@@ -73,11 +74,15 @@ test('a private object in the place of one that was granted is neither read nor 
 });
 
 /** Lets the other account do it to objects that have the tag. */
-async function allowByTag(...Action: string[]): Promise<void> {
-  const Condition = { StringEquals: { 's3:ExistingObjectTag/mine': 'yes' } };
+const allowByTag = (...Action: string[]) =>
+  setPolicy({ Action, Condition: { StringEquals: { 's3:ExistingObjectTag/mine': 'yes' } } });
+
+/** Of the other account; default: allows. */
+async function setPolicy(...statements: object[]): Promise<void> {
   const Principal = { AWS: `arn:aws:iam::${other.accountId}:root` };
-  const statement = { Effect: 'Allow', Principal, Action, Condition, Resource: 'arn:aws:s3:::shared/*' };
-  const policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
+  const common = { Effect: 'Allow', Principal, Resource: 'arn:aws:s3:::shared/*' };
+  const Statement = statements.map((statement) => ({ ...common, ...statement }));
+  const policy = JSON.stringify({ Version: '2012-10-17', Statement });
   const request = { method: 'PUT', path: '/shared?policy', body: Buffer.from(policy) };
   expect((await send({ ...owner, endpoint: world.endpoint }, request)).status).toBe(204);
 }
@@ -88,6 +93,23 @@ test('tags are not taken from an object in the place of the one whose tags were 
   await put({ 'x-amz-tagging': 'mine=yes' });
   expect(await meanwhile(untag)).toEqual({ status: 503, code: 'ServiceUnavailable' });
   await put({ 'x-amz-tagging': 'mine=yes' });
+  expect((await untag()).status).toBe(204);
+});
+
+test('tags are not taken from an object that comes behind the decision about a missing one', async () => {
+  const Action = 's3:DeleteObjectTagging';
+  const Condition = { StringEquals: { 's3:ExistingObjectTag/keep': 'yes' } };
+  const statements = [{ Effect: 'Allow', Action: [Action, 's3:ListBucket'], Resource: '*' }];
+  const user = await addUser(world, owner.accountId, { name: 'tagger', statements });
+  await setPolicy({ Effect: 'Deny', Principal: '*', Action, Condition });
+  const untag = () => ask({ ...owner, ...user }, 'DELETE', '/shared/key?tagging');
+  expect((await untag()).status).toBe(404);
+  behindLook = () => put({ 'x-amz-tagging': 'keep=yes' });
+  expect((await untag()).status).toBe(503);
+  expect(behindLook).toBeUndefined();
+  expect((await ask(owner, 'GET', '/shared/key?tagging')).text).toContain('<Key>keep</Key>');
+  expect((await untag()).status).toBe(403);
+  await put();
   expect((await untag()).status).toBe(204);
 });
 

@@ -33,7 +33,8 @@ export const setTags = defineCommand<Command, OutcomeOf<'set-tags'>>({
     }
     if (before !== undefined) {
       const { owner, tags: present = [] } = version;
-      if (!isDeepStrictEqual({ owner, tags: present }, before)) return refuse({ kind: 'other-version' });
+      if (before === null || !isDeepStrictEqual({ owner, tags: present }, before))
+        return refuse({ kind: 'other-version' });
     }
     const type = tags === null ? 's3:ObjectTagging:Delete' : 's3:ObjectTagging:Put';
     const noted = noteEvents(bucket, context, () => [{ type, key, versionId: version.versionId }]);

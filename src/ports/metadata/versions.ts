@@ -234,8 +234,8 @@ export interface VersionCommands {
       key: ObjectKey;
       versionId?: VersionId;
       tags: Tag[] | null;
-      /** Of the version that the caller was judged by, where that was looked at. */
-      before?: { owner: AccountId; tags: readonly Tag[] };
+      /** Of the version that the caller was judged by, where that was looked at; null: none was there. */
+      before?: { owner: AccountId; tags: readonly Tag[] } | null;
     };
     outcome:
       | { kind: 'tagged'; versionId: VersionId; versioning: BucketRecord['versioning'] }

@@ -11,14 +11,16 @@ export async function setTags(
   { key, versionId, tags }: VersionAddress & { tags: Tag[] | null },
 ): Promise<AnswerHeaders> {
   const { homeShard, believed } = context.bucket();
-  // Another object may have come between the decision and the command.
-  const before = context.seen.last({ bucketId: believed.bucketId, key, versionId });
+  // Another object may have come between the decision and the command, also where none was there.
+  const judged = context.seen.agreed({ bucketId: believed.bucketId, key, versionId });
+  if (judged === 'changed') throw new AppError('ServiceUnavailable');
+  const before = judged && { owner: judged.owner, tags: judged.tags };
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: believed }, 'set-tags', {
     bucketId: believed.bucketId,
     key,
     ...(versionId !== undefined && { versionId }),
     tags,
-    ...(before && { before }),
+    ...(before !== undefined && { before }),
   });
   if (value.kind === 'other-version') throw new AppError('ServiceUnavailable');
   if (value.kind !== 'tagged') throw await absentVersion(context, { key, versionId }, value);
