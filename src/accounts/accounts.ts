@@ -96,9 +96,9 @@ export interface Accounts {
   /**
    * Its keys are refused from now on. `withBuckets`: its buckets are removed in the background, as far as nothing in them is
    * protected, and again when the rest is due. Throws NoSuchEntity; DeleteConflict while it owns a bucket; AccessDenied for the
-   * root account.
+   * root account and, with `ifNotHeld`, for one that an operator has suspended.
    */
-  remove(reference: string, options?: { withBuckets?: boolean }): Promise<void>;
+  remove(reference: string, options?: { withBuckets?: boolean; ifNotHeld?: boolean }): Promise<void>;
   /** What is left of a deleted account; undefined: nothing, or the account is not deleted. */
   removal(accountId: AccountId): Promise<AccountRemoval | undefined>;
   /** The access keys of an account, by name. Throws NoSuchEntity. */
@@ -264,13 +264,14 @@ export function createAccounts(deps: {
       if (outcome.kind !== 'changed') throw new AppError('NoSuchEntity');
       return { account: outcome.account, accessKeys };
     },
-    async remove(reference, { withBuckets = false } = {}) {
+    async remove(reference, { withBuckets = false, ifNotHeld = false } = {}) {
       if (await resumeRemoval(reference)) return;
       const { accountId } = (await find(reference)).account;
-      const command = { accountId, ...(withBuckets && { withBuckets }) };
+      const command = { accountId, ...(withBuckets && { withBuckets }), ...(ifNotHeld && { ifNotHeld }) };
       const outcome = requireDone(await metadata.execute(system, 'delete-account', command));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
       if (outcome.kind === 'is-root') throw new AppError('AccessDenied', { message: ROOT_STAYS });
+      if (outcome.kind === 'is-held') throw new AppError('AccessDenied', { message: HELD });
       if (outcome.kind === 'owns-buckets') {
         throw new AppError('DeleteConflict', {
           message: 'The account still owns buckets. Delete them first.',
@@ -339,6 +340,7 @@ export function createAccounts(deps: {
 const TWO_KEYS = `An account has ${LIMITS.accessKeysPerAccountMax} access keys at most. Delete one first.`;
 const LAST_KEY_STAYS =
   'It is the last access key with which the root account can sign. Make a new one first.';
+export const HELD = 'The operator has suspended this sub-account, and restores or deletes it.';
 const ROOT_STAYS = 'The root account can be neither suspended nor deleted.';
 
 function conflict(field: string): AppError {

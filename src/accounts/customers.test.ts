@@ -134,6 +134,14 @@ test('what an operator has suspended no partner restores or deletes; what a part
   await change(id, { active: false });
   await expect(restore(partner)).rejects.toMatchObject(denied);
   await expect(parts.tenancy.deleteCustomer(partner, id)).rejects.toMatchObject(denied);
+  // Also where it is suspended behind the look of the partner's call.
+  await restore(OPERATOR);
+  const { remove } = accounts;
+  vi.spyOn(accounts, 'remove').mockImplementationOnce(async (...asked) => {
+    await change(id, { active: false }, OPERATOR);
+    return remove(...asked);
+  });
+  await expect(parts.tenancy.deleteCustomer(partner, id)).rejects.toMatchObject(denied);
   expect((await change(id, { ftpEnabled: true })).state).toBe('suspended');
   expect((await restore(OPERATOR)).state).toBe('paid');
   // As `account set` does it, to the account itself.

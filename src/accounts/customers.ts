@@ -13,7 +13,7 @@ import type { AccountState } from '../types/records/rows.ts';
 import type { CustomerRecord, NewCustomerRecord } from '../types/records/tenancy-records.ts';
 import { requireDone } from '../types/require-done.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
-import type { Accounts } from './accounts.ts';
+import { type Accounts, HELD } from './accounts.ts';
 import { CreationsInDoubt } from './creations-in-doubt.ts';
 import { withIdentities } from './identity-store.ts';
 import type { Mails } from './mails.ts';
@@ -373,9 +373,8 @@ export function createCustomers(deps: CustomersDeps): Customers {
     async deleteCustomer(caller, id) {
       requireAct(caller, 'delete');
       await directory.refresh();
-      const { accountId, isHeld } = await tree.requireCustomer(caller, id);
-      if (isHeld) requireOperator(caller);
-      await accounts.remove(accountId, { withBuckets: true });
+      const { accountId } = await tree.requireCustomer(caller, id);
+      await accounts.remove(accountId, { withBuckets: true, ifNotHeld: caller.level !== 'admin' });
     },
     async visibleCustomers(caller, filter: VisibleFilter) {
       await directory.refresh();
@@ -400,8 +399,7 @@ function withHold(
 
 function requireOperator({ level }: ApiCaller): void {
   if (level === 'admin') return;
-  const message = 'The operator has suspended this sub-account, and restores or deletes it.';
-  throw new AppError('AccessDenied', { message });
+  throw new AppError('AccessDenied', { message: HELD });
 }
 
 /** Throws ValidationError. */

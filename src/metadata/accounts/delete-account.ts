@@ -18,6 +18,7 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
   locks: ({ accountId }) => [
     exclusive(LOCK.accounts),
     exclusive(LOCK.account(accountId)),
+    exclusive(LOCK.quota(accountId)),
     exclusive(LOCK.identities),
     exclusive(LOCK.tenancy),
   ],
@@ -33,10 +34,11 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
     view.row(indexRows(nameless(accountId)).email);
   },
 
-  decide({ accountId, withBuckets }, view, { nowMs, random }) {
+  decide({ accountId, withBuckets, ifNotHeld }, view, { nowMs, random }) {
     const account = findAccount(view, accountId);
     if (account === undefined) return refuse({ kind: 'no-such-account', ...allChanges(view) });
     if (account.isRoot) return refuse({ kind: 'is-root' });
+    if (ifNotHeld && findCustomer(view, accountId)?.isHeld) return refuse({ kind: 'is-held' });
     const ownsBuckets = account.bucketCount > 0;
     if (ownsBuckets && withBuckets !== true) return refuse({ kind: 'owns-buckets' });
     const accessKeys = listAccessKeys(view, accountId);

@@ -72,10 +72,12 @@ export interface AccountCommands {
   };
   'delete-account': {
     /** `withBuckets`: where it owns some, its keys go now, and the worker removes the rest. Repeated: tries again now. */
-    command: { accountId: AccountId; withBuckets?: true };
+    /** `ifNotHeld`: not one that an operator has suspended. */
+    command: { accountId: AccountId; withBuckets?: true; ifNotHeld?: true };
     outcome: /** No such account, or no more: who revokes again hears it no sooner than who did. */
       | (({ kind: 'deleted' } | { kind: 'no-such-account' }) & Revocation)
       | { kind: 'owns-buckets' }
+      | { kind: 'is-held' }
       | { kind: 'is-root' };
   };
   /** Replaces the account's row of removals behind step `stepCount`; null: nothing of the account is left. */
