@@ -105,4 +105,19 @@ test('is deleted with its keys, unless it owns a bucket or is the root', async (
   expect(await remove('000000000001' as AccountId)).toEqual({ kind: 'is-root' });
   await remove(BOB);
   expect(await world.execute('reserve-name', { name, owner: BOB })).toEqual({ kind: 'in-progress' });
+  expect(await world.execute('reserve-name', { name, owner: ANN })).toMatchObject({ kind: 'reserved' });
+  await world.execute('delete-account', { accountId: ANN, withBuckets: true });
+  const more = 'more-photos' as BucketName;
+  expect(await world.execute('reserve-name', { name: more, owner: ANN })).toEqual({ kind: 'in-progress' });
+});
+
+test('nothing is left of its quota where that is changed while the account is deleted', async () => {
+  const quota = { hard: { bytes: 1 } };
+  await world.execute('set-account-quota', { accountId: ANN, source: 'operator', quota });
+  const lease = { version: 1, bytes: 0, objects: 0 };
+  const notes = Array.from({ length: 8 }, (_, shard) =>
+    world.execute('note-quota-lease', { accountId: ANN, shard, lease }),
+  );
+  await Promise.all([world.execute('delete-account', { accountId: ANN }), ...notes]);
+  expect(await world.query('get-account-quota', { accountId: ANN })).toEqual({ quota: null });
 });

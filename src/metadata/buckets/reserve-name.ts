@@ -11,6 +11,7 @@ import {
   type OutboxRecord,
   outboxCodec,
 } from '../../types/records/rows.ts';
+import { findLiveAccount } from '../accounts/accounts.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { accountRow, nameRow, outboxRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
@@ -23,16 +24,15 @@ export const reserveName = defineCommand<CommandOf<'reserve-name'>, Outcome>({
 
   look({ name, owner }, view) {
     findName(view, name);
-    view.row(accountRow(owner));
+    findLiveAccount(view, owner);
   },
 
   decide({ name, owner, settings }, view, context) {
     const before = findName(view, name);
     if (before !== undefined) return refuse(answerOf(before, owner));
-    const row = view.row(accountRow(owner));
+    const account = findLiveAccount(view, owner);
     // The account was deleted while this request was under way; asking again fails at the signature.
-    if (row === undefined) return refuse({ kind: 'in-progress' });
-    const account = accountCodec.decode(row);
+    if (account === undefined) return refuse({ kind: 'in-progress' });
     if (account.bucketCount >= account.bucketsMax) return refuse({ kind: 'too-many-buckets' });
     const bucketId = toHex(context.random(8)) as BucketId;
     const homeShard = chooseHome(context);
