@@ -36,6 +36,8 @@ let accounts: Accounts;
 let parts: TenancyParts;
 /** Quotas of plans, as they were set. */
 let plans: object[];
+/** Runs once, before the next one is set. */
+let beforePlan: (() => Promise<unknown>) | undefined;
 /** Whose root has lost its MFA devices. */
 let resetAccounts: AccountId[];
 let governance: PartnerView;
@@ -49,8 +51,12 @@ beforeEach(async () => {
   resetAccounts = [];
   const resetRootMfa = async (accountId: AccountId) => void resetAccounts.push(accountId);
   plans = [];
-  const setPlanQuota = async (accountId: AccountId, quota: object | null) =>
-    void plans.push({ accountId, quota });
+  const setPlanQuota = async (accountId: AccountId, quota: object | null) => {
+    const act = beforePlan;
+    beforePlan = undefined;
+    await act?.();
+    plans.push({ accountId, quota });
+  };
   parts = createTenancy({ ...deps, log: { warn() {} }, accounts, hasher, resetRootMfa, setPlanQuota });
   const { tenancy } = parts;
   const email = 'p@example.com';
@@ -607,6 +613,10 @@ test('the quota of a plan is set when it begins, and when it changes', async () 
   await change({ quotaType: 'soft', purchasedStorageTB: 1_000_000 });
   const largest = Number.MAX_SAFE_INTEGER;
   expect(plans.splice(0)).toEqual([{ accountId, quota: { soft: { bytes: largest } } }]);
+  // A later change that is done before the quota of this one is set.
+  beforePlan = () => change({ purchasedStorageTB: 0.25 });
+  await change({ purchasedStorageTB: 0.5 });
+  expect(plans.at(-1)).toEqual({ accountId, quota: { soft: { bytes: 2 ** 38 } } });
 });
 
 test('the link of a mail sets a password once, and within three days', async () => {
@@ -630,6 +640,15 @@ test('the link of a mail sets a password once, and within three days', async () 
   const again = mails.resetPassword({ token, password: 'Other-1' });
   await expect(again).rejects.toMatchObject({ code: 'AccessDenied' });
   expect(await settings()).toMatchObject({ rootLogin: { passwordHash: `h:${PASSWORD}`, mustReset: false } });
+  const mailed = await tokenOf();
+  vi.spyOn(hasher, 'hash').mockImplementationOnce(async () => {
+    await tenancy.changeCustomer(OPERATOR, made.id, { email: 'new@bakery.example' });
+    return 'h:Theirs-1';
+  });
+  const tooLate = mails.resetPassword({ token: mailed, password: 'Theirs-1' });
+  await expect(tooLate).rejects.toMatchObject({ code: 'AccessDenied' });
+  expect(await settings()).toMatchObject({ rootLogin: { passwordHash: `h:${PASSWORD}` } });
+  await tenancy.changeCustomer(OPERATOR, made.id, { email: asked.email });
   // Only a thousand are kept, in equal shares: those that a flood pushes out are its own.
   await tenancy.changeCustomer(OPERATOR, made.id, { sendPasswordReset: true });
   const flood = {

@@ -277,9 +277,19 @@ export function createCustomers(deps: CustomersDeps): Customers {
     const nowMs = clock.wallMs();
     const quota = planQuota(after, nowMs);
     if (isSamePlan(before && planQuota(before, nowMs), quota)) return;
-    await deps.setPlanQuota(after.accountId, quota).catch((error: unknown) => {
+    try {
+      await deps.setPlanQuota(after.accountId, quota);
+      // Of two calls the later one may have set its plan before: the last to end sets what is written by then.
+      const [present] = await directory.read('customer', [after.id]);
+      if (
+        present !== undefined &&
+        present.deletedAtMs === undefined &&
+        !isSamePlan(planQuota(present, nowMs), quota)
+      )
+        await setPlan(undefined, viewOf(present));
+    } catch (error) {
       if (!(error instanceof AppError && error.status === 503)) throw error;
-    });
+    }
   }
 
   return {

@@ -218,7 +218,11 @@ export function createMails(deps: {
       const passwordHash = await deps.hasher.hash(accountId, password);
       await withIdentities(deps, accountId, async (store) => {
         const { passwordReset, ...settings } = await store.settings();
-        if (!isGood(passwordReset, customer, token, clock.wallMs())) throw wrongLink();
+        // Its address may have changed since, and stays as it is until the password is set.
+        const present = await customerOf(customer.id);
+        if (present === undefined || !isGood(passwordReset, present, token, clock.wallMs()))
+          throw wrongLink();
+        store.replaceRecords([{ record: present, ifRevision: present.revision }]);
         const rootLogin = { passwordHash, mustReset: false, changedAtMs: clock.wallMs() };
         store.putUnseen(identityKeys.settings, { ...settings, rootLogin });
       });
