@@ -73,7 +73,8 @@ export const grantQuota = defineCommand<CommandOf<'grant-quota'>, OutcomeOf<'gra
   decide({ accountId, shard, wanted }, view, { shardCount }) {
     const record = find(view, accountId);
     if (record === undefined || record.phase === 'soft') return refuse({ kind: 'no-quota' });
-    if (record.phase === 'closing') return refuse({ kind: 'closing' });
+    // What shards hold that are not noted yet would be granted to others.
+    if (record.phase !== 'open') return refuse({ kind: record.phase });
     const { grants } = record;
     const { [shard]: before } = grants;
     if (before === undefined) return refuse({ kind: 'opening' });

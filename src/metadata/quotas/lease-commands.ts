@@ -9,10 +9,8 @@ const locks = ({ accountId }: { accountId: string }) => [exclusive(LOCK.quota(ac
 export const openQuotaLease = defineCommand<CommandOf<'open-quota-lease'>, OutcomeOf<'open-quota-lease'>>({
   locks,
   decide({ accountId }, _view, { counter }) {
-    const before = leaseOf(accountId, counter);
-    if (before !== undefined) return refuse({ kind: 'opened', lease: before });
-    const version = lastLeaseVersion(accountId, counter) + 1;
-    const lease = { ...heldIn(ofAccount(accountId), counter), version };
+    const amount = leaseOf(accountId, counter) ?? heldIn(ofAccount(accountId), counter);
+    const lease = { ...amount, version: lastLeaseVersion(accountId, counter) + 1 };
     return {
       outcome: { kind: 'opened', lease },
       puts: [],
@@ -55,6 +53,9 @@ export const shrinkQuotaLease = defineCommand<
 export const closeQuotaLease = defineCommand<CommandOf<'close-quota-lease'>, OutcomeOf<'close-quota-lease'>>({
   locks,
   decide({ accountId, version }, _view, { counter }) {
+    const before = leaseOf(accountId, counter);
+    if (before !== undefined && before.version > version)
+      return refuse({ kind: 'newer', version: before.version });
     return {
       outcome: { kind: 'closed' },
       puts: [],

@@ -26,6 +26,8 @@ const SHARDS = 4;
 const QUIET = { debug() {}, info() {}, warn() {}, error() {} };
 const QUIET_TELEMETRY = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
 const SILENT = { log: { warn() {} }, telemetry: { count() {} } };
+/** Nobody waits. */
+const AT_ONCE = { monotonicMs: () => 0, sleep: async () => {} };
 let world: MetadataShards;
 
 beforeEach(async () => {
@@ -325,6 +327,45 @@ describe('of an account', () => {
     expect((await put(port, 2, { key: 'c', sizeBytes: 1 })).kind).not.toBe('committed');
   });
 
+  test.each([
+    ['closed', 'close-quota-lease'],
+    ['asked for', 'get-account-quota'],
+  ])('a quota that begins again holds where a lease of the one before is %s behind that', async (_, held) => {
+    await bound({ hard: { bytes: 100 } });
+    const reached = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const hold = async (name: string) => {
+      if (name !== held) return;
+      reached.resolve();
+      await released.promise;
+    };
+    // Of a gateway whose calls take long.
+    const slow: MetadataPort = {
+      shardCount: SHARDS,
+      async query(envelope, name, query) {
+        const answer = await world.shards.query(envelope, name, query);
+        await hold(name);
+        return answer;
+      },
+      async execute(envelope, name, command) {
+        await hold(name);
+        return world.shards.execute(envelope, name, command);
+      },
+    };
+    await world.execute('set-account-quota', { accountId: OWNER, source: 'operator', quota: null });
+    const ending = settleQuota(slow, OWNER);
+    await reached.promise;
+    await bound({ hard: { bytes: 100 } });
+    released.resolve();
+    await ending;
+    const port = leaseQuotas(world.shards, { clock: AT_ONCE, ...SILENT });
+    for (let shard = 0; shard < SHARDS; shard++)
+      expect(await put(port, shard, { key: `k${shard}`, sizeBytes: 101 })).toMatchObject({
+        kind: 'over-quota',
+      });
+    await expectLeasesWithin(100);
+  });
+
   test.each([1, 2, 3, 4, 5, 6])('calls that are lost before or after their work, seed %i', async (seed) => {
     const random = createSeededRandom(seed);
     const chance = () => (random.bytes(1)[0] ?? 0) / 256;
@@ -339,7 +380,7 @@ describe('of an account', () => {
         return fate < 0.2 ? { kind: 'unknown' } : reply;
       },
     };
-    const port = leaseQuotas(lossy, { clock: { monotonicMs: () => 0, sleep: async () => {} }, ...SILENT });
+    const port = leaseQuotas(lossy, { clock: AT_ONCE, ...SILENT });
     let bytes = 2000;
     await bound({ hard: { bytes } });
     for (let step = 0; step < 150; step++) {

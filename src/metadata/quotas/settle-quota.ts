@@ -16,17 +16,31 @@ export async function settleQuota(metadata: MetadataPort, accountId: AccountId):
   const { phase, grants } = quota;
   await Promise.all(
     Array.from({ length: shardCount }, async (_, shard) => {
-      if (phase === 'closing') {
-        const { [shard]: granted } = grants;
-        const version = granted?.version ?? 0;
-        requireDone(await metadata.execute({ shard }, 'close-quota-lease', { accountId, version }));
-        return;
-      }
+      if (phase === 'closing')
+        return endLease(metadata, { accountId, shard, version: grants[shard]?.version ?? 0 });
       const { lease } = requireDone(await metadata.execute({ shard }, 'open-quota-lease', { accountId }));
       requireDone(await metadata.execute(system, 'note-quota-lease', { accountId, shard, lease }));
     }),
   );
   requireDone(await metadata.execute(system, 'end-quota-phase', { accountId, phase, shardCount }));
+}
+
+/**
+ * Ends the lease of a shard while the account has no hard quota. `version`: of the lease as it is known: one that has begun anew
+ * since is of a quota that has.
+ */
+async function endLease(
+  metadata: MetadataPort,
+  { accountId, shard, version }: { accountId: AccountId; shard: number; version: number },
+): Promise<void> {
+  for (let known = version; ; ) {
+    const command = { accountId, version: known };
+    const ended = requireDone(await metadata.execute({ shard }, 'close-quota-lease', command));
+    if (ended.kind === 'closed') return;
+    const { quota } = requireDone(await metadata.query(system, 'get-account-quota', { accountId }));
+    if (quota?.phase === 'opening' || quota?.phase === 'open') return;
+    known = ended.version;
+  }
 }
 
 /** Takes back what shards were granted and do not use: for another one, or because the bounds are narrower now. */
@@ -58,7 +72,7 @@ export async function extendLease(
       await settleQuota(metadata, accountId);
       return undefined;
     case 'no-quota':
-      requireDone(await metadata.execute({ shard }, 'close-quota-lease', { accountId, version: 0 }));
+      await endLease(metadata, { accountId, shard, version: 0 });
       return undefined;
     case 'granted': {
       const { lease } = granted;

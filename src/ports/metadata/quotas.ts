@@ -34,7 +34,7 @@ export interface QuotaCommands {
     outcome:
       | { kind: 'granted'; lease: QuotaLease }
       | { kind: 'short'; unit: keyof HeldAmount; bound: number }
-      /** The shard has no lease yet, or soon has none: when that is done, ask again. */
+      /** Some shard has no lease yet, or soon has none: when that is done, ask again. */
       | { kind: 'opening' }
       | { kind: 'closing' }
       | { kind: 'no-quota' };
@@ -63,7 +63,10 @@ export interface QuotaCommands {
     command: { bucketId: BucketId; key: ObjectKey; sizeBytes: number; isPart?: true };
     outcome: { kind: 'room' } | QuotaRefusal;
   };
-  /** The first lease is what the account holds in the shard. One that is there stays. */
+  /**
+   * The first lease is what the account holds in the shard. One that is there stays as large, and is newer from then on: a call that
+   * was to end it, and is on its way, comes to nothing.
+   */
   'open-quota-lease': { command: { accountId: AccountId }; outcome: { kind: 'opened'; lease: QuotaLease } };
   /** Nothing where the shard has a newer one, or none. */
   'set-quota-lease': {
@@ -75,8 +78,14 @@ export interface QuotaCommands {
     command: { accountId: AccountId; version: number };
     outcome: { kind: 'shrunk'; lease: QuotaLease } | { kind: 'no-lease' };
   };
-  /** `version`: of the last grant, which may be on its way: the next lease is newer than that. */
-  'close-quota-lease': { command: { accountId: AccountId; version: number }; outcome: { kind: 'closed' } };
+  /**
+   * `version`: of the last grant, which may be on its way: the next lease is newer than that. `newer`: the lease is newer, and
+   * stays.
+   */
+  'close-quota-lease': {
+    command: { accountId: AccountId; version: number };
+    outcome: { kind: 'closed' } | { kind: 'newer'; version: number };
+  };
 }
 
 export interface QuotaQueries {
