@@ -47,11 +47,10 @@ export const setAccountQuota = defineCommand<CommandOf<'set-account-quota'>, Out
     const before = find(view, accountId) ?? { accountId, quotas: {}, phase: 'soft' as const, grants: {} };
     const { [source]: _, ...others } = before.quotas;
     const quotas = quota === null ? others : { ...others, [source]: quota };
-    const changed = {
-      ...before,
-      quotas,
-      phase: phaseOf(before.phase, boundsOf({ quotas }, 'hard') !== undefined),
-    };
+    const phase = phaseOf(before.phase, boundsOf({ quotas }, 'hard') !== undefined);
+    // Some of its leases may have ended: all shards are asked again.
+    const beginsAgain = before.phase === 'closing' && phase === 'opening';
+    const changed = { ...before, quotas, phase, ...(beginsAgain && { grants: {} }) };
     if (changed.phase === 'soft' && Object.keys(quotas).length === 0)
       return { outcome: { kind: 'set', quota: null }, puts: [remove(accountQuotaRow(accountId))] };
     return { outcome: { kind: 'set', quota: changed }, puts: [store(changed)] };

@@ -355,7 +355,12 @@ describe('of an account', () => {
     await world.execute('set-account-quota', { accountId: OWNER, source: 'operator', quota: null });
     const ending = settleQuota(slow, OWNER);
     await reached.promise;
-    await bound({ hard: { bytes: 100 } });
+    const again = { hard: { bytes: 100 } };
+    await world.execute('set-account-quota', { accountId: OWNER, source: 'operator', quota: again });
+    const end = { accountId: OWNER, phase: 'opening' as const, shardCount: SHARDS };
+    // A call of the beginning before that comes late.
+    expect(await world.execute('end-quota-phase', end)).toEqual({ kind: 'not-so' });
+    await bound(again);
     released.resolve();
     await ending;
     const port = leaseQuotas(world.shards, { clock: AT_ONCE, ...SILENT });
