@@ -7,6 +7,7 @@ import {
   INLINE_BYTES_MAX,
   openObjectWorld,
 } from '../../tests/support/objects/object-world.ts';
+import { createPatiences } from '../base/async/patience.ts';
 import { toBase64 } from '../base/bytes/bytes.ts';
 import { crcOf } from '../base/crypto/crc.ts';
 import { AppError } from '../types/errors.ts';
@@ -222,6 +223,23 @@ test('memory that the disk writes from is given back when sealing and the put ar
   expect(await failing).toBe('IncompleteBody');
   expect(leased.map((lease) => lease.isReleased)).toEqual([true, true, true, true]);
   expect((await world.get('whole')).equals(body)).toBe(true);
+});
+
+test('a long body over slow disks leaves its request the time for a commit', async () => {
+  const tookMs = LIMITS.copyLateMs + 500;
+  const world = await openObjectWorld({
+    interceptChunks: (chunks) => ({
+      ...chunks,
+      async put(id, bytes, crc32) {
+        world.metadata.clock.advance(tookMs);
+        return chunks.put(id, bytes, crc32);
+      },
+    }),
+  });
+  const bounds = { mostMs: LIMITS.requestWaitMaxMs, leastMs: LIMITS.requestWaitLeastMs };
+  const patience = createPatiences(world.metadata.clock, bounds)();
+  await world.put('k', randomBytes(20 * CHUNK_BYTES), { calls: { ...world.calls, patience } });
+  expect(patience.leftMs()).toBe(LIMITS.requestWaitMaxMs);
 });
 
 test('a failed body of unknown size leaves nothing', async () => {

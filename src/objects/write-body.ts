@@ -101,7 +101,9 @@ class BodyWriter {
   #sealedBytes = 0;
   #inlineBody: Uint8Array | undefined;
   #storedChunks = 0;
-  /** For memory, and for disks that were late. */
+  /** Monotonic ms at which it had memory to begin with: its client sends since. */
+  #beganMs: number | undefined;
+  /** The longest wait since then, for memory or for a disk that was late: what came of the others shows that it gets on. */
   #waitedMs = 0;
   #failure: Error | undefined;
   readonly #onAbort = () => this.#fail(new AppError('RequestTimeout'));
@@ -160,14 +162,13 @@ class BodyWriter {
 
   async takeIn(): Promise<WrittenBody> {
     try {
-      const beganMs = this.#path.clock.monotonicMs();
       for await (const buffer of this.#receive()) {
         const inFlight = this.#take(buffer);
         if (inFlight !== undefined) await inFlight;
       }
       const written = await this.#finish();
       this.#lease.keep(this.#inlineBody?.length ?? 0);
-      this.#body.patience?.worked(this.#path.clock.monotonicMs() - beganMs - this.#waitedMs);
+      this.#noteWork();
       return written;
     } catch (error) {
       await this.abandon();
@@ -186,6 +187,7 @@ class BodyWriter {
         const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
         const room = isWhole ? undefined : this.#lease.admit(this.#bytesToReserve());
         if (room !== undefined) await this.#waitFor(room);
+        this.#beganMs ??= this.#path.clock.monotonicMs();
         this.#lease.idle();
         const next = await this.#source.next();
         this.#lease.busy();
@@ -197,11 +199,20 @@ class BodyWriter {
     }
   }
 
-  /** What the client does not wait for itself. */
   async #waitFor(room: Promise<void>): Promise<void> {
-    const beganMs = this.#path.clock.monotonicMs();
+    const fromMs = this.#path.clock.monotonicMs();
     await room;
-    this.#waitedMs += this.#path.clock.monotonicMs() - beganMs;
+    if (this.#beganMs !== undefined) this.#noteWait(fromMs);
+  }
+
+  #noteWait(fromMs: number): void {
+    this.#waitedMs = Math.max(this.#waitedMs, this.#path.clock.monotonicMs() - fromMs);
+  }
+
+  /** What its client took, and its disks: its commit waits on its own account. */
+  #noteWork(): void {
+    const nowMs = this.#path.clock.monotonicMs();
+    this.#body.patience?.worked(nowMs - (this.#beganMs ?? nowMs) - this.#waitedMs);
   }
 
   /**
@@ -348,8 +359,7 @@ class BodyWriter {
       const id = { blobId: this.#blobId, index };
       const beganMs = this.#path.clock.monotonicMs();
       this.#places[index] = await this.#path.chunks.put(id, sealed.bytes, sealed.sealedCrc32);
-      const tookMs = this.#path.clock.monotonicMs() - beganMs;
-      if (tookMs > LIMITS.copyLateMs) this.#waitedMs += tookMs;
+      if (this.#path.clock.monotonicMs() - beganMs > LIMITS.copyLateMs) this.#noteWait(beganMs);
     } finally {
       memory.release();
     }

@@ -40,6 +40,8 @@ test('a client that hears from it waits as long as there are answers, and one th
   const { ask, patience, clock } = setUp();
   patience.beginLong();
   for (let count = 0; count < 10; count++) expect(ask(7000)).toBe(9000);
+  clock.advance(60_000);
+  expect(ask(100)).toBe(9000);
   clock.advance(9000);
   expect(patience.leftMs()).toBe(1000);
   patience.beginSending();

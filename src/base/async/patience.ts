@@ -103,7 +103,8 @@ class RequestPatience implements Patience {
     const beganMs = this.#clock.monotonicMs();
     return () => {
       const ms = this.#clock.monotonicMs() - beganMs;
-      if (this.#isLong) this.worked(this.#bounds.mostMs);
+      // However long it has worked since the last one.
+      if (this.#isLong) this.#endMs = this.#clock.monotonicMs() + this.#bounds.mostMs;
       else if (of === 'client' || ms <= QUICK_MS) this.worked(ms);
     };
   }
