@@ -376,7 +376,7 @@ that is his comes from one address. Nothing is set aside for those that are away
 | memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102, 92) | 60 MiB (53) | |
 | bodies at work | memory.bodyBuffer / bodyShareBytesMin, 512 | 455 (409, 368) | 240 (214) | |
 | bodies that wait for memory | bodiesWaitingMax, 256 | 227 (204, 184) | 120 (107) | |
-| bodies that have arrived and are not read, beyond one read of each; and as much in small records of TLS (below 4 KiB) that wait to be decrypted | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8, 11.5) | 7.5 MiB (6.6) | of TLS the connection ends beyond it |
+| bodies that have arrived and are not read, beyond one read of each; and as much in small records of TLS (below 1 KiB) that wait to be decrypted | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8, 11.5) | 7.5 MiB (6.6) | of TLS the connection ends beyond it |
 | answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51, 46) | 30 MiB (26) | theirs are not counted |
 | bodies of the operator API and IAM, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
 | bodies of /api/v1, IAM and STS, of known senders, until they are answered | provedBodiesBytesMax, 16 MiB | 14.2 MiB (12.8, 11.5) | 7.5 MiB (6.6) | of the operator API they are not counted |
