@@ -132,6 +132,13 @@ test.each([1500, 2000, 5000])('a caller that waits for %i ms has its answer by t
   for (const { atMs: sentMs, budgetMs } of asked) expect(sentMs + budgetMs).toBeLessThanOrEqual(waitMaxMs);
 });
 
+test('a caller with little time left finds the node that leads now', async () => {
+  const { execute } = openRouter((node) =>
+    node === OLD ? { kind: 'not-primary', primary: undefined } : done,
+  );
+  expect((await execute({ waitMaxMs: LIMITS.requestWaitLeastMs })).kind).toBe('done');
+});
+
 test('busy is returned at once, but not while an earlier try may still be evaluated', async () => {
   const isFree = openRouter(() => ({ kind: 'busy' }));
   expect(await isFree.execute()).toMatchObject({ kind: 'busy', atMs: 0 });

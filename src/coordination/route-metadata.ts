@@ -178,8 +178,9 @@ class Attempts {
     this.#question = { ...question, envelope };
     const wholeMs = Math.max(ATTEMPT_MS, Math.min(LIMITS.metadataAnswerMaxMs, waitMaxMs));
     this.#answerByMs = this.#startedMs + wholeMs;
-    // The last try has its time.
-    this.#askUntilMs = this.#startedMs + Math.min(LIMITS.metadataPatienceMs, wholeMs - ATTEMPT_MS);
+    // The last try has its time. Where there is little, an answer that another node leads is still of use.
+    const tryingMs = Math.max(wholeMs - ATTEMPT_MS, wholeMs / 2);
+    this.#askUntilMs = this.#startedMs + Math.min(LIMITS.metadataPatienceMs, tryingMs);
   }
 
   run(): Promise<Reply<unknown>> {
