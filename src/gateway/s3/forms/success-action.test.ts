@@ -35,6 +35,15 @@ test('a URL that no header can carry is written in its one plain form', () => {
   expect(actionOf({ redirect: 'http://a/é b\r\nx: y' }).redirect).toBe('http://a/%C3%A9%20bx:%20y');
 });
 
+test('no notice is taken of a URL whose host would be long to encode, in whatever spelling', () => {
+  for (const host of ['\u4e00'.repeat(254), '%E4%B8%80'.repeat(64), `user@${'\u00e9'.repeat(254)}:80`]) {
+    expect(actionOf({ redirect: `http:\\\\${host}/` })).toEqual({ status: 204 });
+  }
+  expect(actionOf({ redirect: `http://\u00e9.test/${'\u00e9'.repeat(300)}` }).redirect).toMatch(
+    /^http:..xn--9ca.test/,
+  );
+});
+
 test.each([
   ['http://a/b', 'http://a/b?bucket=b&key=x%2Fy+%C3%A9%2B&etag=%22e%22'],
   ['http://a/?q=1', 'http://a/?q=1&bucket=b&key=x%2Fy+%C3%A9%2B&etag=%22e%22'],
