@@ -214,10 +214,11 @@ class ChunkReader {
     if (!first.isDone) this.#window = Math.min(this.#window + 1, 1 + LIMITS.readAheadChunks);
     while (this.#ahead.length < this.#window && this.#leftBytes > 0 && this.#lease.hasRoom())
       await this.#begin();
-    // Each that comes shows a long copy, or a digest, to get on.
+    // Each that comes in time shows a long copy, or a digest, to get on.
     const answered = this.#body.calls.patience.begin();
+    const fromMs = this.#path.clock.monotonicMs();
     const bytes = await first.bytes;
-    answered();
+    if (this.#path.clock.monotonicMs() - fromMs <= LIMITS.copyLateMs) answered();
     // Nothing was idle during the wait: it is still the first.
     this.#ahead.shift();
     this.#current = { runs: first.runs, bytes, isOpened: first.isOpened, isDropped: false };
