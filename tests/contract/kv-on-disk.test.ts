@@ -141,3 +141,30 @@ test('a failed write is final (R20)', async () => {
   await expect(kv.commit([put('b', '1')])).rejects.toThrow('No such file or directory');
   await kv.close();
 });
+
+test('of large rows no more than 512 KiB are read on this thread, and all are read', async () => {
+  const kv = await openRocksdb();
+  const names = Array.from({ length: 20 }, (_, at) => `k${String(at).padStart(2, '0')}`);
+  await kv.commit(names.map((name) => put(name, 'x'.repeat(100 * 1024))));
+  const bounds = { column: 'rows', gte: utf8('k'), lt: utf8('l') };
+  const all = { ...bounds, limit: 100, reverse: false };
+  const keysOf = (rows: readonly { key: Uint8Array }[]) => rows.map(({ key }) => fromUtf8(key));
+  // What is read here is there before anything else has its turn.
+  let isHere = false;
+  const reading = kv.range(all).then((rows) => {
+    isHere = true;
+    return rows;
+  });
+  for (let step = 0; step < 100; step++) await Promise.resolve();
+  expect(isHere).toBe(false);
+  expect(keysOf(await reading)).toEqual(names);
+  expect(keysOf(await kv.range({ ...all, bytesMax: 1024 * 1024 }))).toEqual(names.slice(0, 11));
+  expect(keysOf(await kv.range({ ...all, limit: 7 }))).toEqual(names.slice(0, 7));
+  const cursor = kv.cursor(bounds);
+  cursor.seek(utf8('k'));
+  expect(keysOf(await cursor.next(8))).toEqual(names.slice(0, 8));
+  expect(keysOf(await cursor.next(100))).toEqual(names.slice(8));
+  cursor.seek(utf8('k'));
+  expect(keysOf(await cursor.next(1))).toEqual(names.slice(0, 1));
+  cursor.close();
+});

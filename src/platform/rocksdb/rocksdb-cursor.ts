@@ -9,6 +9,10 @@ import { toReadError } from './rocksdb-corruption.ts';
 
 /** Longer pages of a `sync` column are read on another thread, beside this one's work: those of listings, for one. */
 const SYNC_ROWS_MAX = 128;
+/**
+ * And what goes beyond so many bytes: rows of objects of many pieces have some 100 KB each. More than a page of a listing has.
+ */
+const SYNC_BYTES_MAX = 512 * 1024;
 
 export interface ScanBounds {
   gte: Uint8Array;
@@ -21,10 +25,14 @@ export class RocksCursor implements KvCursor {
   readonly #iterator: RocksIterator;
   readonly #bounds: ScanBounds;
   readonly #isSync: boolean;
+  /** Each `next` is one page, by its bytes. */
+  readonly #isBounded: boolean;
   readonly #onClosed: () => void;
   #reading: Promise<unknown> | undefined;
   #isAtEnd = false;
   #isClosed = false;
+  /** Nothing was read or sought yet: it stands at its first row. */
+  #isFresh = true;
 
   constructor(
     db: RocksLevel,
@@ -32,9 +40,11 @@ export class RocksCursor implements KvCursor {
     onClosed: () => void,
   ) {
     const { column, gte, lt, reverse = false, isSync, bytesMax, keysOnly = false } = options;
+    const pageBytesMax = bytesMax ?? (isSync ? SYNC_BYTES_MAX : undefined);
     this.#db = db;
     this.#bounds = { gte, lt, reverse };
-    this.#isSync = isSync;
+    this.#isSync = isSync && (bytesMax ?? 0) <= LIMITS.queryPageBytesMax;
+    this.#isBounded = bytesMax !== undefined;
     this.#onClosed = onClosed;
     this.#isAtEnd = compareBytes(gte, lt) >= 0;
     this.#iterator = db._iterator({
@@ -47,7 +57,7 @@ export class RocksCursor implements KvCursor {
       values: !keysOnly,
       fillCache: isSync,
       // The native scan stops when it has read more than this.
-      ...(bytesMax === undefined ? {} : { highWaterMarkBytes: bytesMax - 1 }),
+      ...(pageBytesMax === undefined ? {} : { highWaterMarkBytes: pageBytesMax - 1 }),
     });
   }
 
@@ -58,6 +68,9 @@ export class RocksCursor implements KvCursor {
     const isAbove = compareBytes(key, lt) >= 0;
     this.#isAtEnd = compareBytes(gte, lt) >= 0 || (reverse ? isBelow : isAbove);
     if (this.#isAtEnd) return;
+    // Behind many deleted rows the first one is as far as it was when the cursor was opened.
+    if (this.#isFresh && !reverse && compareBytes(key, gte) <= 0) return;
+    this.#isFresh = false;
     if (reverse) this.#iterator._seekSync(isAbove ? keyBelow(lt) : key);
     else this.#iterator._seekSync(isBelow ? gte : key);
   }
@@ -65,17 +78,22 @@ export class RocksCursor implements KvCursor {
   async next(count: number): Promise<KvRow[]> {
     if (this.#isClosed) throw new Error('the cursor is closed');
     if (this.#isAtEnd || count <= 0) return [];
-    const page = await this.#read(count);
-    this.#isAtEnd = page.finished;
+    this.#isFresh = false;
     const rows: KvRow[] = [];
-    for (let i = 0; i + 1 < page.rows.length; i += 2)
-      rows.push({ key: page.rows[i] as Uint8Array, value: page.rows[i + 1] ?? EMPTY_BYTES });
+    do {
+      const page = await this.#read(count - rows.length, rows.length === 0);
+      this.#isAtEnd = page.finished;
+      for (let i = 0; i + 1 < page.rows.length; i += 2) {
+        rows.push({ key: page.rows[i] as Uint8Array, value: page.rows[i + 1] ?? EMPTY_BYTES });
+      }
+    } while (!this.#isBounded && !this.#isAtEnd && !this.#isClosed && rows.length < count);
     return rows;
   }
 
-  async #read(count: number): Promise<IteratorPage> {
+  /** What is left of large rows is read on another thread. */
+  async #read(count: number, isFirst: boolean): Promise<IteratorPage> {
     try {
-      return this.#isSync && count <= SYNC_ROWS_MAX
+      return this.#isSync && isFirst && count <= SYNC_ROWS_MAX
         ? this.#iterator._nextvSync(count, {})
         : await this.#nextAsync(count);
     } catch (error) {
