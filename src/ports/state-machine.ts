@@ -24,7 +24,7 @@ export interface RangeAddress {
   reverse?: boolean;
   /** Stops after the row with which keys and values reach it: fewer rows than `limit` may not be all. */
   bytesMax?: number;
-  /** Of `bodies`: values are left out (empty), which spares reading them. */
+  /** Values are left out (empty, but those of entries that are not applied yet), which spares reading them. */
   keysOnly?: boolean;
 }
 

@@ -102,7 +102,7 @@ export class CommandView implements View {
   }
 
   async #fetchRange(address: RangeAddress): Promise<void> {
-    const { table, limit, reverse = false, bytesMax } = address;
+    const { table, limit, reverse = false, bytesMax, keysOnly = false } = address;
     const bounds = {
       column: table.column,
       gte: rowKey(this.#shard, table, address.gte),
@@ -110,7 +110,7 @@ export class CommandView implements View {
     };
     // The overlay before the state: an entry that leaves it meanwhile is then seen in both, never in neither.
     const pending = this.#overlay.between(bounds);
-    const wanted = { bounds, pending, reverse, limit };
+    const wanted = { bounds, pending, reverse, limit, keysOnly };
     const merged =
       bytesMax === undefined ? await this.#readAll(wanted) : await this.#readPages({ ...wanted, bytesMax });
     const rows = merged.map(({ key, value }) => ({ key: keyOfRow(key), value }));
@@ -119,20 +119,21 @@ export class CommandView implements View {
     for (const { value } of rows) this.#valueBytes += value.length;
   }
 
-  async #readAll({ bounds, pending, reverse, limit }: WantedRange): Promise<readonly KvRow[]> {
+  async #readAll({ bounds, pending, reverse, limit, keysOnly }: WantedRange): Promise<readonly KvRow[]> {
     let deletedCount = 0;
     for (const { value } of pending) if (value === null) deletedCount++;
-    const stored = await this.#kv.range({ ...bounds, reverse, limit: limit + deletedCount });
+    const stored = await this.#kv.range({ ...bounds, reverse, keysOnly, limit: limit + deletedCount });
     return pending.length === 0 ? stored : mergeRows(pending, stored, { reverse, limit });
   }
 
   /** Page by page: one of large rows that are all replaced or deleted shows nothing, and is not the end. */
   async #readPages(wanted: WantedRange & { bytesMax: number }): Promise<readonly KvRow[]> {
-    const { bounds, pending, reverse, limit, bytesMax } = wanted;
+    const { bounds, pending, reverse, limit, keysOnly, bytesMax } = wanted;
     const found: KvRow[] = [];
     let leftBytes = bytesMax;
     for (let { gte, lt } = bounds; ; ) {
-      const page = await this.#kv.range({ column: bounds.column, gte, lt, reverse, limit, bytesMax });
+      const asked = { column: bounds.column, gte, lt, reverse, limit, keysOnly, bytesMax };
+      const page = await this.#kv.range(asked);
       const isRest = page.length < limit && bytesOf(page) < bytesMax;
       const last = isRest ? undefined : must(page.at(-1), 'a row').key;
       const newer = pending.filter(({ key }) => isWithin(key, { gte, lt, last, reverse }));
@@ -153,6 +154,7 @@ interface WantedRange {
   pending: ReturnType<Overlay['between']>;
   reverse: boolean;
   limit: number;
+  keysOnly: boolean;
 }
 
 function bytesOf(rows: readonly KvRow[]): number {
@@ -199,9 +201,9 @@ function rowName({ table, key }: RowAddress): string {
   return tableName(table) + latin1Key(key);
 }
 
-function rangeName({ table, gte, lt, limit, reverse, bytesMax = 0 }: RangeAddress): string {
+function rangeName({ table, gte, lt, limit, reverse, keysOnly, bytesMax = 0 }: RangeAddress): string {
   const ends = `${latin1Key(gte)}|${latin1Key(lt)}|${gte.length}`;
-  return `${tableName(table)}${ends}|${limit}|${bytesMax}${reverse ? 'r' : ''}`;
+  return `${tableName(table)}${ends}|${limit}|${bytesMax}${reverse ? 'r' : ''}${keysOnly ? 'k' : ''}`;
 }
 
 function tableName({ id, column }: RowAddress['table']): string {

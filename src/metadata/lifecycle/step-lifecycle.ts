@@ -2,9 +2,10 @@
 // entry. Each item is decided here, on the rules and the versions as they are now, whatever the look has found: so a rule that
 // has been changed takes nothing any more, and what retention or a hold keeps stays.
 import { must } from '../../base/assert.ts';
+import { compareBytes } from '../../base/bytes/bytes.ts';
 import type { LifecycleItem } from '../../ports/metadata/lifecycle.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
-import type { RowPut, View } from '../../ports/state-machine.ts';
+import type { RangeAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { nextMidnight } from '../../types/lifecycle.ts';
 import { NULL_VERSION, type ObjectKey } from '../../types/names.ts';
 import {
@@ -116,8 +117,13 @@ function lookAtItem(item: LifecycleItem, { bucket, page, newestMax }: Looking, v
   else if (order !== undefined && newer !== undefined) {
     view.row(versionRow(bucketId, key, order));
     findNewer(item, bucket, view);
-    if (newestMax > 0) view.range(versionRange({ bucketId, key, limit: newestMax }));
+    if (newestMax > 0) view.range(newestOf({ bucketId, key, limit: newestMax }));
   } else lookAtHistory(view, scopeOf(bucket, versioning, key, page));
+}
+
+/** Those of a key by their rows' keys: a hundred versions of many pieces have tens of MB. */
+function newestOf(options: Parameters<typeof versionRange>[0]): RangeAddress {
+  return { ...versionRange(options), keysOnly: true };
 }
 
 /** The head of the version that has replaced a noncurrent one, where it is there still. */
@@ -236,8 +242,11 @@ class Taking {
   #newerCountOf(key: ObjectKey, order: number): number {
     const limit = this.#judge.newestMax;
     if (limit === 0) return 0;
-    const newest = this.#view.range(versionRange({ bucketId: this.#bucket.bucketId, key, limit }));
-    return newest.filter(({ value }) => storedHead(value).order > order).length;
+    const { bucketId } = this.#bucket;
+    const own = versionRow(bucketId, key, order);
+    // The newest come first.
+    const newest = this.#view.range(newestOf({ bucketId, key, limit }));
+    return newest.filter((row) => compareBytes(row.key, own.key) < 0).length;
   }
 
   #takeLatest({ key }: LifecycleItem, page: Page): void {
