@@ -1,6 +1,6 @@
 // Master keys of a cluster: a new one comes to all gateways in copies of the file, wraps from then on, and the old one goes when
 // nothing needs it any more (docs/security.md, "Master keys of a cluster").
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +21,12 @@ let cluster: TestCluster;
 beforeAll(async () => {
   cluster = await startCluster({ metadata: 1, storage: 1, gateways: 2, shards: 2 });
 });
-afterAll(() => cluster.stop());
+/** Started beside those of the cluster. */
+const children: ChildProcess[] = [];
+afterAll(async () => {
+  await Promise.all(children.map(endGracefully));
+  await cluster.stop();
+});
 
 const keysFolder = () => join(cluster.folder, 'keys');
 const fileOf = (folder: string) => join(folder, 'master-keys.json');
@@ -59,10 +64,9 @@ test('a new master key waits for all gateways, wraps everything, and the old one
   const startThird = async () => {
     const address = `127.0.0.1:${await freePort()}`;
     const flags = ['--cluster-keys', otherFolder, '--listen', address, '--gateway-threads', '1'];
-    return {
-      address,
-      child: cluster.spawn('gateway', '--data-dir', join(cluster.folder, 'third'), ...flags),
-    };
+    const child = cluster.spawn('gateway', '--data-dir', join(cluster.folder, 'third'), ...flags);
+    children.push(child);
+    return { address, child };
   };
   let third = await startThird();
   const isReady = async (address: string) =>
