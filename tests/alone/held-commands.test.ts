@@ -58,28 +58,17 @@ async function piecesOf(world: MetadataShards, count: number) {
   };
 }
 
-test('750 deletions of 20 keys each', async () => {
+test.each([
+  [750, 20],
+  [100, 150],
+])('%i deletions of %i keys each', async (count, keyCount) => {
   const world = await open();
   await expectFreeLoop('their reads', async () => {
     await expectDone(
-      each(750, (j) =>
+      each(count, (j) =>
         deletion(
           world,
-          each(20, (at) => `${j}/${at}`),
-        ),
-      ),
-    );
-  });
-});
-
-test('100 deletions of 150 keys each', async () => {
-  const world = await open();
-  await expectFreeLoop('their reads', async () => {
-    await expectDone(
-      each(100, (j) =>
-        deletion(
-          world,
-          each(150, (at) => `${j}/${at}`),
+          each(keyCount, (at) => `${j}/${at}`),
         ),
       ),
     );

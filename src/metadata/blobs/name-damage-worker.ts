@@ -15,7 +15,8 @@ import {
 } from '../../types/named-damage.ts';
 import type { BlobId } from '../../types/names.ts';
 import { createShardWorker, doneValue, resting } from '../workers/shard-worker.ts';
-import { type FoundUser, findAgain, Silence, UserSearch } from './search-users.ts';
+import { SilentShard } from './ask-shard.ts';
+import { type FoundUser, findAgain, UserSearch } from './search-users.ts';
 
 const IDLE_MS = 5000;
 /** After each page, in lengths of it: clients come first. */
@@ -193,7 +194,7 @@ async function confirm({ metadata, clock }: DamageNamerDeps, names: ShardNames):
       const place = await findAgain(metadata, user);
       if (place !== undefined) kept.push({ ...user, place });
     } catch (error) {
-      if (!(error instanceof Silence)) throw error;
+      if (!(error instanceof SilentShard)) throw error;
       kept.push(user);
     }
   }

@@ -3,9 +3,10 @@
 // was. It is the report of `holdfast composed`, and what metering measures at the end of each day.
 
 import type { BlobClaim, Charging, ClaimedBlob, CompositionHolder } from '../../ports/metadata/blobs.ts';
-import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata/port.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import { AppError } from '../../types/errors.ts';
 import type { BlobId, BucketId } from '../../types/names.ts';
+import { askShard, SilentShard } from './ask-shard.ts';
 
 /** Blobs of one page, each with a look at its links: some milliseconds of a shard. */
 const PAGE = 100;
@@ -30,15 +31,6 @@ interface Keeper {
   shard: number;
 }
 
-class Silent extends Error {
-  readonly shard: number;
-
-  constructor(shard: number) {
-    super(`shard ${shard} does not answer`);
-    this.shard = shard;
-  }
-}
-
 /** Throws AppError NoSuchEntity for a shard that there is not. */
 export async function readComposed(metadata: MetadataPort, place: ComposedPlace): Promise<ComposedReport> {
   if (place.shard >= metadata.shardCount)
@@ -46,7 +38,7 @@ export async function readComposed(metadata: MetadataPort, place: ComposedPlace)
   try {
     return await readPage(metadata, place);
   } catch (error) {
-    if (error instanceof Silent) return { buckets: [], missingShard: error.shard, next: place };
+    if (error instanceof SilentShard) return { buckets: [], missingShard: error.shard, next: place };
     throw error;
   }
 }
@@ -65,7 +57,7 @@ export async function sumComposed(
   charging?: Charging,
 ): Promise<{ found: Map<BucketId, ComposedSum>; next?: BlobId }> {
   const query = { limit: PAGE, ...(after && { after }), ...(charging && { charging }) };
-  const { buckets, claimed, next } = await ask(metadata, shard, 'count-composed-only', query);
+  const { buckets, claimed, next } = await askShard(metadata, shard, 'count-composed-only', query);
   const found = new Map<BucketId, ComposedSum>();
   const add = (keeper: Keeper, sizeBytes: number, blobCount: number) => {
     const sum = found.get(keeper.bucketId) ?? { shard: keeper.shard, sizeBytes: 0, blobCount: 0 };
@@ -86,7 +78,7 @@ async function readPage(metadata: MetadataPort, place: ComposedPlace): Promise<C
   const { shard } = place;
   const { found, next } = await sumComposed(metadata, place);
   const shown = [...found].map(async ([bucketId, { shard: of, ...sum }]) => {
-    const { bucket } = await ask(metadata, of, 'get-bucket', { bucketId, kinds: [] });
+    const { bucket } = await askShard(metadata, of, 'get-bucket', { bucketId, kinds: [] });
     // Somebody else may have the name of one that is being emptied.
     const name = bucket === null || bucket.state === 'deleted' ? bucketId : bucket.name;
     return { bucketId, name, ...sum };
@@ -138,23 +130,12 @@ async function holdersIn(
 ): Promise<Map<BlobId, CompositionHolder>> {
   const found = new Map<BlobId, CompositionHolder>();
   for (let left = blobIds; left.length > 0; left = blobIds.slice(found.size)) {
-    const { holders } = await ask(metadata, shard, 'find-compositions', {
+    const { holders } = await askShard(metadata, shard, 'find-compositions', {
       blobIds: [...left],
       ...(isCharging && { isCharging }),
     });
-    if (holders.length === 0) throw new Silent(shard);
+    if (holders.length === 0) throw new SilentShard(shard);
     for (const [at, holder] of holders.entries()) found.set(left[at] as BlobId, holder);
   }
   return found;
-}
-
-async function ask<N extends QueryName>(
-  metadata: MetadataPort,
-  shard: number,
-  name: N,
-  query: QueryOf<N>,
-): Promise<ResultOf<N>> {
-  const reply = await metadata.query({ shard }, name, query);
-  if (reply.kind !== 'done') throw new Silent(shard);
-  return reply.value;
 }

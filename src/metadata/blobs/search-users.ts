@@ -1,8 +1,9 @@
 // A search for the versions, and parts of uploads, that use certain blobs of a shard: a page of rows in each step. Links say in
 // which shards they are, and how many, so that it ends as soon as all are found; which versions they are no link says.
-import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../../ports/metadata/port.ts';
+import type { MetadataPort } from '../../ports/metadata/port.ts';
 import type { FindingPlace } from '../../types/findings.ts';
 import type { BlobId } from '../../types/names.ts';
+import { askShard, SilentShard } from './ask-shard.ts';
 
 const PAGE_ROWS = 200;
 /** In this order: what manifests are found is looked for in versions and parts. */
@@ -50,7 +51,7 @@ export class UserSearch {
     const [shard] = this.#plan;
     if (shard === undefined) return { kind: 'end' };
     const users = await this.#stepIn(shard).catch((error: unknown) => {
-      if (error instanceof Silence) return undefined;
+      if (error instanceof SilentShard) return undefined;
       throw error;
     });
     if (users !== undefined) return { kind: 'found', users };
@@ -71,7 +72,7 @@ export class UserSearch {
     }
     const after = this.#after;
     const query = { blobIds: [...this.#left.keys()], table, ...(after && { after }), limit: PAGE_ROWS };
-    const page = await ask(this.#metadata, shard, 'find-users', query);
+    const page = await askShard(this.#metadata, shard, 'find-users', query);
     const found: FoundUser[] = [];
     for (const { blobId: target, place } of page.users) {
       const of = { shard, table, target, ...(after && { after }) };
@@ -86,7 +87,7 @@ export class UserSearch {
 
   /** Which of them the shard's own versions use, and which other shards have claimed them. */
   async #countLinks(shard: number, blobIds: readonly BlobId[]): Promise<void> {
-    const { holders } = await ask(this.#metadata, shard, 'find-holders', { blobIds: [...blobIds] });
+    const { holders } = await askShard(this.#metadata, shard, 'find-holders', { blobIds: [...blobIds] });
     for (const [at, { shards, manifests }] of holders.entries()) {
       const blobId = blobIds[at] as BlobId;
       for (const { shard: of, linkCount } of shards) {
@@ -121,30 +122,16 @@ export class UserSearch {
   }
 }
 
-/** Looks again at the page where a user was found; undefined: it is not there any more, or in another page. Throws Silence. */
+/** Looks again at the page where a user was found; undefined: it is not there any more, or in another page. Throws SilentShard. */
 export async function findAgain(
   metadata: Metadata,
   { page: { shard, target, ...page }, place }: FoundUser,
 ): Promise<FindingPlace | undefined> {
   const query = { blobIds: [target], ...page, limit: PAGE_ROWS };
-  const { users } = await ask(metadata, shard, 'find-users', query);
+  const { users } = await askShard(metadata, shard, 'find-users', query);
   const { key, version, upload, part } = place;
   return users.find(
     ({ place: now }) =>
       now.key === key && now.version === version && now.upload === upload && now.part === part,
   )?.place;
-}
-
-/** A shard does not answer now. */
-export class Silence extends Error {}
-
-async function ask<Q extends QueryName>(
-  metadata: Metadata,
-  shard: number,
-  name: Q,
-  query: QueryOf<Q>,
-): Promise<ResultOf<Q>> {
-  const reply: Reply<ResultOf<Q>> = await metadata.query({ shard }, name, query);
-  if (reply.kind !== 'done') throw new Silence();
-  return reply.value;
 }
