@@ -117,7 +117,7 @@ assert(
   'a few long heads do not use up the room of those that are not complete',
 );
 assert(LIMITS.intakeQueueBytesMax <= LIMITS.intakeQueuesBytesMax, 'one queue fits into all of them');
-assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
+assert(LIMITS.metadataAnswerMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(
   LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax &&
     LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,

@@ -310,7 +310,6 @@ export const LIMITS = {
   witnessSyncMs: 1 * SECOND,
   /** A store of a process that ends is left as it is when it takes longer: what was answered is synced. */
   storeCloseMaxMs: 15 * SECOND,
-  gatewayRetryMaxMs: 5 * MINUTE,
   /** How long a gateway sends a call again for a shard that does not answer. */
   metadataPatienceMs: 7.5 * SECOND,
   /** When it answers 503. No node evaluates a call that is older than this. */
