@@ -242,6 +242,28 @@ test('a long body over slow disks leaves its request the time for a commit', asy
   expect(patience.leftMs()).toBe(LIMITS.requestWaitMaxMs);
 });
 
+test('a chunk waits for disks as long as its request can', async () => {
+  const waits: (number | undefined)[] = [];
+  const world = await openObjectWorld({
+    interceptChunks: (chunks) => ({
+      ...chunks,
+      put(id, bytes, crc32, waitMaxMs) {
+        waits.push(waitMaxMs);
+        return chunks.put(id, bytes, crc32);
+      },
+    }),
+  });
+  const { clock } = world.metadata;
+  const bounds = { mostMs: LIMITS.requestWaitMaxMs, leastMs: LIMITS.requestWaitLeastMs };
+  for (const beforeMs of [0, 1000, LIMITS.requestWaitMaxMs]) {
+    const patience = createPatiences(clock, bounds)();
+    clock.advance(beforeMs);
+    await world.put('k', randomBytes(2 * CHUNK_BYTES), { calls: { ...world.calls, patience } });
+  }
+  const expected = [LIMITS.requestWaitMaxMs, LIMITS.requestWaitMaxMs - 1000, LIMITS.chunkWaitLeastMs];
+  expect(waits).toEqual(expected.flatMap((ms) => [ms, ms]));
+});
+
 test('a failed body of unknown size leaves nothing', async () => {
   const world = await openObjectWorld();
   async function* cut() {

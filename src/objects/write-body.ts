@@ -103,6 +103,8 @@ class BodyWriter {
   #storedChunks = 0;
   /** Monotonic ms at which it had memory to begin with: its client sends since. */
   #beganMs: number | undefined;
+  /** How long each chunk may wait for disks: what its request had left then. */
+  #chunkWaitMaxMs: number | undefined;
   /** The longest wait since then, for memory or for a disk that was late: what came of the others shows that it gets on. */
   #waitedMs = 0;
   #failure: Error | undefined;
@@ -187,7 +189,7 @@ class BodyWriter {
         const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
         const room = isWhole ? undefined : this.#lease.admit(this.#bytesToReserve());
         if (room !== undefined) await this.#waitFor(room);
-        this.#beganMs ??= this.#path.clock.monotonicMs();
+        this.#noteBegin();
         this.#lease.idle();
         const next = await this.#source.next();
         this.#lease.busy();
@@ -197,6 +199,13 @@ class BodyWriter {
     } finally {
       this.#source.close();
     }
+  }
+
+  #noteBegin(): void {
+    if (this.#beganMs !== undefined) return;
+    this.#beganMs = this.#path.clock.monotonicMs();
+    const leftMs = this.#body.patience?.leftMs() ?? Number.POSITIVE_INFINITY;
+    this.#chunkWaitMaxMs = Math.max(LIMITS.chunkWaitLeastMs, leftMs);
   }
 
   async #waitFor(room: Promise<void>): Promise<void> {
@@ -358,7 +367,8 @@ class BodyWriter {
       if (checked !== undefined) await checked;
       const id = { blobId: this.#blobId, index };
       const beganMs = this.#path.clock.monotonicMs();
-      this.#places[index] = await this.#path.chunks.put(id, sealed.bytes, sealed.sealedCrc32);
+      const waitMaxMs = this.#chunkWaitMaxMs;
+      this.#places[index] = await this.#path.chunks.put(id, sealed.bytes, sealed.sealedCrc32, waitMaxMs);
       if (this.#path.clock.monotonicMs() - beganMs > LIMITS.copyLateMs) this.#noteWait(beganMs);
     } finally {
       memory.release();

@@ -61,8 +61,14 @@ export interface ChunkPort {
    * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced. `checksum`: their CRC32, if it is
    * known. With a placement map, returns where the chunk was put: the commit of the chunk includes that, for its repair
    * entry. Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
+   * `waitMaxMs`: how long disks of other machines are waited for; default: as long as a write goes on.
    */
-  put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<ChunkHolders | undefined>;
+  put(
+    id: ChunkId,
+    bytes: Uint8Array,
+    checksum?: number,
+    waitMaxMs?: number,
+  ): Promise<ChunkHolders | undefined>;
   get(id: ChunkId, options?: ChunkReadOptions): Promise<ChunkRead>;
   /** What is stored of each, in the order of `ids`; null: not here. */
   have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]>;

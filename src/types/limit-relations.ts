@@ -180,6 +180,10 @@ assert(
   'a disk that hangs is given up before its request ends',
 );
 assert(
+  LIMITS.chunkWaitLeastMs >= 2 * LIMITS.copyLateMs,
+  'a stand-in for a late copy has as long as the copy had',
+);
+assert(
   LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
   'an attempt outlives the requests it began with',
 );

@@ -83,7 +83,12 @@ class ChunksOverDisks implements ReplicatedChunks {
     };
   }
 
-  put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<ChunkHolders> {
+  put(
+    id: ChunkId,
+    bytes: Uint8Array,
+    checksum = crc32(bytes),
+    waitMaxMs: number = LIMITS.copiesAttemptMaxMs,
+  ): Promise<ChunkHolders> {
     const name = chunkName(id);
     const sizeBytes = bytes.length;
     const underWay = this.#puts.get(name);
@@ -91,22 +96,24 @@ class ChunksOverDisks implements ReplicatedChunks {
       const isSame = underWay.sizeBytes === sizeBytes && underWay.checksum === checksum;
       return isSame ? underWay.done : Promise.reject(new OtherBytes(name));
     }
-    const done = this.#put(id, bytes, checksum).finally(() => this.#puts.delete(name));
+    const done = this.#put(id, bytes, checksum, waitMaxMs).finally(() => this.#puts.delete(name));
     this.#puts.set(name, { sizeBytes, checksum, done });
     return done;
   }
 
-  async #put(id: ChunkId, bytes: Uint8Array, checksum: number): Promise<ChunkHolders> {
+  async #put(id: ChunkId, bytes: Uint8Array, checksum: number, waitMaxMs: number): Promise<ChunkHolders> {
+    let looksMax = Math.ceil(Math.min(waitMaxMs, LIMITS.copiesAttemptMaxMs) / LIMITS.copyLookMs);
     const writes: CopyWrite[] = [];
     const synced = new Set<DiskId>();
     try {
       return await this.#withNewestMap(async (map) => {
-        const write = new CopyWrite(this.#parts, { id, bytes, checksum, map, synced });
+        const write = new CopyWrite(this.#parts, { id, bytes, checksum, map, synced, looksMax });
         writes.push(write);
         try {
           await write.done;
         } finally {
           for (const disk of write.syncedDisks()) synced.add(disk);
+          looksMax -= write.lookCount;
         }
         return holdersBeside(map, id, synced);
       });

@@ -303,6 +303,17 @@ describe('a write fails', () => {
     expect(world.released).toHaveLength(1);
   });
 
+  test('when its request can wait no longer', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    for (const disk of world.disks) disk.mood = 'silent';
+    const put = watch(world.chunks.put(world.id, chunk(), undefined, LIMITS.chunkWaitLeastMs));
+    await world.stateAfter(LIMITS.chunkWaitLeastMs - LIMITS.copyLookMs);
+    expect(put.state).toBe('pending');
+    await world.stateAfter(LIMITS.copyLookMs);
+    expect(put).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });
+    await world.chunks.close();
+  });
+
   test('at once when the id already has other bytes (R24)', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [owner] = world.owners;

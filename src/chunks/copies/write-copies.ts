@@ -32,13 +32,13 @@ export interface ChunkToWrite {
   map: PlacementMap;
   /** Disks that have it already. */
   synced: ReadonlySet<DiskId>;
+  /** Looks at its copies, after which it is given up. */
+  looksMax: number;
 }
 
 /** The reason given to cancelled attempts. One for all: an exception with its stack costs more than a copy. */
 const FINISHED = new Error('the write has its outcome');
 const GIVEN_UP = new Error('the write was given up');
-
-const LOOKS_MAX = LIMITS.copiesAttemptMaxMs / LIMITS.copyLookMs;
 
 /** One write; it begins at once. */
 export class CopyWrite {
@@ -86,6 +86,10 @@ export class CopyWrite {
   /** Disks that have certainly synced the chunk. */
   syncedDisks(): DiskId[] {
     return [...this.#synced].map(({ id }) => id);
+  }
+
+  get lookCount(): number {
+    return this.#lookCount;
   }
 
   /** Resolves when nothing uses the bytes any more. */
@@ -253,7 +257,7 @@ export class CopyWrite {
   /** Late disks get stand-ins; in the end the write is given up. */
   #onLook(): void {
     this.#lookCount++;
-    if (this.#lookCount >= LOOKS_MAX) {
+    if (this.#lookCount >= this.#chunk.looksMax) {
       this.#end();
       return;
     }
