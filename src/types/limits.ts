@@ -214,6 +214,8 @@ export const LIMITS = {
   cachedRowBytesMax: 2 * KiB,
   /** More rows at once are read on another thread, and by the store alone. */
   syncReadKeysMax: 256,
+  /** And more bytes, one row more at the most. */
+  syncReadBytesMax: 512 * KiB,
 
   /** Keys of objects that were used last, of one gateway. */
   openedKeysMax: 4096,

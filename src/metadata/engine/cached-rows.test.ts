@@ -202,6 +202,20 @@ test('rows of a cleared range are gone, and none is cached meanwhile', async () 
   expect(await read(kv, 'b')).toBe('2');
 });
 
+test('rows of one commit are of one moment, though some of them are read late', async () => {
+  const { kv, store } = open((of) => ({
+    async getMany(column, keys) {
+      const isLate = keys.some((key) => fromUtf8(key) === 'late');
+      if (isLate) await kv.commit([put('a', '2'), put('late', '2')]);
+      return of.getMany(column, keys);
+    },
+  }));
+  await store.commit([put('a', '1'), put('late', '1')]);
+  await readOften(kv, 'a');
+  const values = await kv.getMany('rows', [utf8('a'), utf8('late')]);
+  expect(values.map((value) => value && fromUtf8(value))).toEqual(['2', '2']);
+});
+
 test('a large row is not cached', async () => {
   const { kv, asked } = open();
   await kv.commit([put('a', 'x'.repeat(LIMITS.cachedRowBytesMax + 1))]);

@@ -42,6 +42,8 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
   /** Ranges that are cleared, or were: which rows they take is not known here. */
   let clearing = 0;
   let clears = 0;
+  /** Commits and clears that ever began. */
+  let begins = 0;
   let isClosed = false;
 
   function find(place: number, key: Uint8Array): CachedRow | undefined {
@@ -66,10 +68,13 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
     }
     if (missing.length === 0) return values;
     const clearsBefore = clears;
+    const beginsBefore = begins;
     const found = await kv.getMany(
       column,
       missing.map(({ key }) => key),
     );
+    // Large rows come late, and what was here may be older than they are.
+    if (begins !== beginsBefore && !areStillHere(keys, values)) return kv.getMany(column, keys);
     for (let index = 0; index < missing.length; index++) {
       const { at, key, place, isWanted, begun: before } = missing[index] as MissingRow;
       const value = found[index];
@@ -81,7 +86,17 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
     return values;
   }
 
+  /** Whether nothing has begun to change what was found of these rows; undefined: not found. */
+  function areStillHere(keys: readonly Uint8Array[], values: readonly (Uint8Array | undefined)[]): boolean {
+    return keys.every((key, at) => {
+      if (values[at] === undefined) return true;
+      const place = placeOf(hashOf(key));
+      return underWay[place] === 0 && find(place, key)?.value === values[at];
+    });
+  }
+
   function begin(puts: readonly KvPut[]): void {
+    begins++;
     for (const { column: of, key, value } of puts) {
       if (of !== column) continue;
       const place = placeOf(hashOf(key));
@@ -124,6 +139,7 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
       rows.fill(undefined);
       clearing += 1;
       clears += 1;
+      begins += 1;
       try {
         await kv.clear(range);
       } finally {

@@ -2,7 +2,7 @@
 // tags; only what begins with a prefix of some rule is read. It decides nothing: the commit does (step-lifecycle.ts).
 import { must } from '../../base/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, equalBytes, utf8 } from '../../base/bytes/bytes.ts';
-import type { Row, RowCursor, StateReader } from '../../ports/state-machine.ts';
+import type { Row, RowAddress, RowCursor, StateReader } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type BucketId, NULL_VERSION, type ObjectKey, type UploadId } from '../../types/names.ts';
 import type {
@@ -12,7 +12,7 @@ import type {
   NewerVersion,
 } from '../../types/records/lifecycle-record.ts';
 import { uploadCodec } from '../../types/records/rows.ts';
-import { storedHead, storedVersionId } from '../../types/records/version-record.ts';
+import { type StoredHead, storedHead, storedVersionId } from '../../types/records/version-record.ts';
 import { objectKeyOf } from '../buckets/rows-of-buckets.ts';
 import { escapeBytes } from '../schema/key-parts.ts';
 import {
@@ -62,6 +62,8 @@ export interface PageBounds {
 /** Read on another thread at once, and judged between two turns of the process: less of them where there are many rules. */
 const CHUNK_ROWS = 250;
 const CHUNK_COMPARISONS = 400_000;
+/** Versions whose whole rows are read for their heads. */
+const HEADS_AT_ONCE = 32;
 /** Of an order, at the end of the row key of a noncurrent version. */
 const ORDER_BYTES = 6;
 /** Rows of items, which the commit reads again. */
@@ -348,17 +350,27 @@ class PageWalk {
     const found = new Map<Row, NewerVersion>();
     if (firsts.length === 0) return found;
     const keys = firsts.map(({ key }) => objectKeyOf(key));
-    const current = await this.#state.rows(keys.map((key) => currentRow(this.#bucketId, key)));
+    const current = await this.#headsOf(keys.map((key) => currentRow(this.#bucketId, key)));
     const others = keys.filter((_, at) => current[at] === undefined);
-    const markers = await this.#state.rows(others.map((key) => markerRow(this.#bucketId, key)));
+    const markers = await this.#headsOf(others.map((key) => markerRow(this.#bucketId, key)));
     let at = 0;
     for (const [index, row] of firsts.entries()) {
       const latest = current[index] ?? markers[at++];
       if (latest === undefined) continue;
-      const { order, modifiedAtMs } = storedHead(latest);
+      const { order, modifiedAtMs } = latest;
       if (modifiedAtMs < this.#judge.readAtMs) found.set(row, { order, modifiedAtMs, count: 0 });
     }
     return found;
+  }
+
+  /** A few at a time: each may be as large as all rows of a page. */
+  async #headsOf(addresses: readonly RowAddress[]): Promise<(StoredHead | undefined)[]> {
+    const heads: (StoredHead | undefined)[] = [];
+    for (let at = 0; at < addresses.length; at += HEADS_AT_ONCE) {
+      const rows = await this.#state.rows(addresses.slice(at, at + HEADS_AT_ONCE));
+      for (const row of rows) heads.push(row && storedHead(row));
+    }
+    return heads;
   }
 }
 

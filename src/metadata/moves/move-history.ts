@@ -34,6 +34,7 @@ import {
   versionRange,
   versionRow,
 } from '../schema/keyspace.ts';
+import { isLastPage } from '../schema/row-pages.ts';
 
 /** Versions of one page of a key's history, while it is read: as many of the largest are some 30 MiB. */
 const PAGE_VERSIONS = 100;
@@ -143,15 +144,17 @@ function olderOf(
   const rowsBytes = movedRowsBytes(from, to);
   let sizeBytes = 0;
   let { gte, ...range } = versionRange({ bucketId, key: from, limit: PAGE_VERSIONS });
+  const bytesMax = LIMITS.queryPageBytesMax;
   for (;;) {
-    const rows = view.range({ ...range, gte });
+    const rows = view.range({ ...range, gte, bytesMax });
     for (const { value } of rows) {
       older.push(value);
       sizeBytes += rowsBytes + value.length;
     }
     const isTooMuch = older.length >= LIMITS.moveVersionsMax || sizeBytes > LIMITS.moveKeyBytesMax;
     const last = rows.at(-1);
-    if (isTooMuch || last === undefined || rows.length < PAGE_VERSIONS) return { older, isTooMuch };
+    if (isTooMuch || last === undefined || isLastPage(rows, { limit: PAGE_VERSIONS, bytesMax }))
+      return { older, isTooMuch };
     gte = Buffer.concat([last.key, Uint8Array.of(0)]);
   }
 }

@@ -56,7 +56,9 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
 });
 
 /** Looked at together, behind the first ones. */
-const GROUP_ITEMS_MAX = 256;
+const GROUP_ITEMS_MAX = 128;
+/** And so many times those before them: small ones say little of how large these are. */
+const GROUP_GROWTH = 4;
 
 /**
  * The first of the items, whose rows one entry can hold with all that they lead to, and what they may touch. In `look`
@@ -93,9 +95,8 @@ function takeItems(
 function nextGroup(count: number, sizeBytes: number): number {
   const leftBytes = LIMITS.deleteBytesMax - sizeBytes;
   if (leftBytes <= 0) return 0;
-  return sizeBytes === 0
-    ? GROUP_ITEMS_MAX
-    : Math.min(GROUP_ITEMS_MAX, Math.floor((leftBytes * count) / sizeBytes));
+  const itemsMax = Math.min(GROUP_ITEMS_MAX, count * GROUP_GROWTH);
+  return sizeBytes === 0 ? itemsMax : Math.min(itemsMax, Math.floor((leftBytes * count) / sizeBytes));
 }
 
 /** What further items of its key may touch besides. */

@@ -4,6 +4,7 @@
 
 import type { RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import type { DeleteBlocker, Removal } from '../../types/delete-blocker.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { type BucketId, NULL_VERSION, type ObjectKey, type VersionId } from '../../types/names.ts';
 import type { BucketRecord } from '../../types/records/rows.ts';
 import { decodeVersion, encodeVersion } from '../../types/records/version-record.ts';
@@ -53,7 +54,7 @@ export function lookAtHistory(view: View, scope: HistoryScope): Uint8Array[] {
   if (latest === undefined) return [];
   const found = [latest];
   if (removalsMax > 0) {
-    const range = versionRange({ bucketId, key, limit: removalsMax });
+    const range = { ...versionRange({ bucketId, key, limit: removalsMax }), ...bytesMaxOf(removalsMax) };
     found.push(...view.range(range).map((row) => row.value));
   }
   for (const versionId of versionIds) {
@@ -62,6 +63,11 @@ export function lookAtHistory(view: View, scope: HistoryScope): Uint8Array[] {
     if (version !== undefined) found.push(version);
   }
   return found;
+}
+
+/** Where more is not taken together: of as many as are taken whatever they are, none may be missing. */
+function bytesMaxOf(removalsMax: number): { bytesMax?: number } {
+  return removalsMax > LIMITS.deleteItemsMin ? { bytesMax: LIMITS.deleteBytesMax + 1 } : {};
 }
 
 export function loadHistory(view: View, bucket: BucketRecord, scope: HistoryScope): KeyHistory {

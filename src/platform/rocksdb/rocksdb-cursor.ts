@@ -9,10 +9,6 @@ import { toReadError } from './rocksdb-corruption.ts';
 
 /** Longer pages of a `sync` column are read on another thread, beside this one's work: those of listings, for one. */
 const SYNC_ROWS_MAX = 128;
-/**
- * And what goes beyond so many bytes: rows of objects of many pieces have some 100 KB each. More than a page of a listing has.
- */
-const SYNC_BYTES_MAX = 512 * 1024;
 
 export interface ScanBounds {
   gte: Uint8Array;
@@ -40,7 +36,7 @@ export class RocksCursor implements KvCursor {
     onClosed: () => void,
   ) {
     const { column, gte, lt, reverse = false, isSync, bytesMax, keysOnly = false } = options;
-    const pageBytesMax = bytesMax ?? (isSync ? SYNC_BYTES_MAX : undefined);
+    const pageBytesMax = bytesMax ?? (isSync ? LIMITS.syncReadBytesMax : undefined);
     this.#db = db;
     this.#bounds = { gte, lt, reverse };
     this.#isSync = isSync && (bytesMax ?? 0) <= LIMITS.queryPageBytesMax;

@@ -201,8 +201,8 @@ class RocksdbKv implements SharedKv {
     const { column: native, reads } = this.#column(column);
     if (reads === 'sync' || expectsNone) {
       const options = { column: native, valueEncoding: 'buffer', fillCache: reads === 'sync' } as const;
-      if (keys.length <= LIMITS.syncReadKeysMax) return this.#getManyHere(keys, options);
-      return this.#getManyAsync(keys, options);
+      const values = keys.length <= LIMITS.syncReadKeysMax ? this.#getManyHere(keys, options) : undefined;
+      return values ?? this.#getManyAsync(keys, options);
     }
     // Nothing of such a column is cached, so the memory that was read into belongs to this value alone.
     return this.#getManyAsync(keys, {
@@ -274,9 +274,12 @@ class RocksdbKv implements SharedKv {
     return must(this.#columns.get(name), `unknown column ${name}`);
   }
 
-  #getManyHere(keys: readonly Uint8Array[], options: ReadOptions): (Uint8Array | undefined)[] {
+  /** undefined: they are too large for this thread. All that is asked for is of one moment, so none of it counts then. */
+  #getManyHere(keys: readonly Uint8Array[], options: ReadOptions): (Uint8Array | undefined)[] | undefined {
     try {
-      return this.#db._getManySync(keys, options);
+      const bounded = { ...options, highWaterMarkBytes: LIMITS.syncReadBytesMax };
+      const values = this.#db._getManySync(keys, bounded);
+      return values.includes(null) ? undefined : (values as (Uint8Array | undefined)[]);
     } catch (error) {
       throw toReadError(error);
     }

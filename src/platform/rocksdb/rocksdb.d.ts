@@ -81,7 +81,11 @@ declare module '@nxtedition/rocksdb' {
     readonly columns: Record<string, Column>;
     getProperty(name: string): string;
     detachResource(resource: unknown): void;
-    _getManySync(keys: readonly Uint8Array[], options: ReadOptions): (Uint8Array | undefined)[];
+    /** null: not read, because of `highWaterMarkBytes`. */
+    _getManySync(
+      keys: readonly Uint8Array[],
+      options: ReadOptions & { highWaterMarkBytes?: number },
+    ): (Uint8Array | null | undefined)[];
     _getManyAsync(
       keys: readonly Uint8Array[],
       options: ReadOptions,
