@@ -362,13 +362,19 @@ class BodyLedger {
   #wait(share: Share, takesBytes: number): Promise<void> {
     // Its reservation from before must not keep itself or others waiting.
     this.#reserve(share, 0);
-    const hasPlace = !share.hasBegun && share.needsNoPlace !== true;
+    const { hasBegun, patience } = share;
+    const hasPlace = !hasBegun && share.needsNoPlace !== true;
     if (hasPlace) this.#places.take(share.path, 1);
     const waiting = new Promise<void>((resolve, reject) => {
-      const untilMs = this.#nowMs() + waitMaxMs(share);
-      const waiter = { share, takesBytes, untilMs, hasPlace, resolve, reject };
+      const sinceMs = this.#nowMs();
+      const untilMs = sinceMs + waitMaxMs(share);
+      const letIn = () => {
+        if (!hasBegun) patience?.waited(this.#nowMs() - sinceMs);
+        resolve();
+      };
+      const waiter = { share, takesBytes, untilMs, hasPlace, resolve: letIn, reject };
       share.waiter = waiter;
-      this.#waiters.add(share.path, waiter, { isAhead: share.hasBegun });
+      this.#waiters.add(share.path, waiter, { isAhead: hasBegun });
     });
     this.#reportWaiting();
     this.#grantSome();

@@ -44,6 +44,8 @@ test('a client that hears from it waits as long as there are answers, and one th
   expect(ask(100)).toBe(9000);
   clock.advance(9000);
   expect(patience.leftMs()).toBe(1000);
+  patience.waited(5000);
+  expect(ask(100)).toBe(4000);
   patience.beginSending();
   expect(patience.leftMs()).toBe(9000);
 });

@@ -19,12 +19,17 @@ export interface Patience {
   leftMs(): number;
   /** So long it has worked, or waited for its own client. */
   worked(ms: number): void;
+  /** So long it has waited for memory. */
+  waited(ms: number): void;
   /**
    * Something is asked. Call what it gives when the answer is there: a quick one is work, and so is all that its own client
    * takes.
    */
   begin(of?: 'client'): () => void;
-  /** From here on its client hears from it now and then: each answer is worth a whole wait. */
+  /**
+   * From here on its client hears from it now and then: each answer is worth a whole wait, but for what it has waited for memory:
+   * that is no sign that it gets on.
+   */
   beginLong(): void;
   /** From here on its answer is sent: each wait may be a whole one. */
   beginSending(): void;
@@ -77,6 +82,7 @@ class RequestPatience implements Patience {
   /** Monotonic ms at which nothing is left. */
   #endMs: number;
   #isLong = false;
+  #waitedMs = 0;
   #isSending = false;
 
   constructor(clock: Clock, bounds: PatienceBounds, watch: (wait: Wait) => () => void) {
@@ -99,12 +105,16 @@ class RequestPatience implements Patience {
     );
   }
 
+  waited(ms: number): void {
+    this.#waitedMs += ms;
+  }
+
   begin(of?: 'client'): () => void {
     const beganMs = this.#clock.monotonicMs();
     return () => {
       const ms = this.#clock.monotonicMs() - beganMs;
       // However long it has worked since the last one.
-      if (this.#isLong) this.#endMs = this.#clock.monotonicMs() + this.#bounds.mostMs;
+      if (this.#isLong) this.#endMs = this.#clock.monotonicMs() + this.#bounds.mostMs - this.#waitedMs;
       else if (of === 'client' || ms <= QUICK_MS) this.worked(ms);
     };
   }
@@ -144,6 +154,7 @@ class RequestPatience implements Patience {
 export const ENDLESS: Patience = {
   leftMs: () => Number.POSITIVE_INFINITY,
   worked() {},
+  waited() {},
   begin: () => () => {},
   beginLong() {},
   beginSending() {},
