@@ -179,10 +179,7 @@ assert(
   LIMITS.copySilentMaxMs < LIMITS.chunkRequestMaxMs,
   'a disk that hangs is given up before its request ends',
 );
-assert(
-  LIMITS.chunkWaitLeastMs >= 2 * LIMITS.copyLateMs,
-  'a stand-in for a late copy has as long as the copy had',
-);
+assert(LIMITS.chunkWaitLeastMs > LIMITS.copyLateMs, 'a stand-in for a late copy has time');
 assert(
   LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
   'an attempt outlives the requests it began with',

@@ -358,7 +358,7 @@ export const LIMITS = {
   copySearchDisksMax: 8,
   copiesAttemptMaxMs: 15 * SECOND,
   /** A chunk of a request has so long at least, whatever the request has waited for before: for a late copy and a stand-in's. */
-  chunkWaitLeastMs: 4 * SECOND,
+  chunkWaitLeastMs: 3 * SECOND,
   /** How long a read waits for the disks that may have its chunk, before it is 503. */
   copyReadMaxMs: 9 * SECOND,
   /** A disk that failed is left alone for so long, and then tried by one request. */
