@@ -96,8 +96,13 @@ export interface KvPort {
    */
   readPart?(key: Uint8Array, part: KvPart): Promise<Uint8Array | undefined>;
   range(range: KvRange): Promise<KvRow[]>;
-  /** `bytesMax`: of each `next`. `keysOnly`: as of a range. */
-  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number; keysOnly?: boolean }): KvCursor;
+  /**
+   * `bytesMax`: of each `next`. `keysOnly`: as of a range. `isNow`: it sees the moment of the call, and not one between it and the
+   * first answer; the caller may have to wait for deleted rows.
+   */
+  cursor(
+    bounds: KvBounds & { reverse?: boolean; bytesMax?: number; keysOnly?: boolean; isNow?: boolean },
+  ): KvCursor;
   /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are, the unsynced ones too. */
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
   clear(range: KvBounds): Promise<void>;

@@ -18,7 +18,7 @@ export function openStateView(shard: number, kv: KvPort): StateView {
     gte: rowKey(shard, FIRST_TABLE, EMPTY_BYTES),
     lt: rowKey(shard, BEHIND_TABLES, EMPTY_BYTES),
   };
-  const cursor = kv.cursor({ column: 'rows', ...shardBounds });
+  const cursor = kv.cursor({ column: 'rows', ...shardBounds, isNow: true });
 
   async function valueAt(key: Uint8Array): Promise<Uint8Array | undefined> {
     cursor.seek(key);

@@ -255,10 +255,11 @@ export class SeparatedKv implements KvPort {
     await turn.begins;
     await earlier;
     try {
-      const { keysOnly, ...ofPlaces } = bounds;
+      const { keysOnly, ...ofPlaces } = { ...bounds, isNow: true };
       const [gte, lt] = [this.#placeKey(bounds.gte), this.#placeKey(bounds.lt)];
       const places = this.#kv.cursor({ ...ofPlaces, column: this.#columns.placeColumn, gte, lt });
-      return { values: this.#kv.cursor({ ...bounds, ...(keysOnly !== true && { bytesMax: 1 }) }), places };
+      const values = { ...bounds, isNow: true, ...(keysOnly !== true && { bytesMax: 1 }) };
+      return { values: this.#kv.cursor(values), places };
     } finally {
       turn.end();
     }

@@ -28,6 +28,8 @@ export interface ColumnPlan {
   /** Memtables that become one table. */
   readonly memtablesPerTable: number;
   readonly isPrefixFree: boolean;
+  /** Of small rows, of which ranges are read on the calling thread. */
+  readonly isScanned: boolean;
 }
 
 /** RocksDB insists on a column of this name. */
@@ -41,7 +43,8 @@ export function planColumns(columns: Readonly<Record<string, RocksdbColumnOption
   return Object.entries(columns).map(([name, options], index) => {
     const { reads, content, isPrefixFree = false, memtableBytes = ROWS_MEMTABLE_BYTES_DEFAULT } = options;
     const cacheSize = reads === 'sync' ? (options.cacheBytes ?? CACHE_BYTES_DEFAULT) : 0;
-    const plan = { name, nativeName: index === 0 ? FIRST_COLUMN : name, reads, isPrefixFree };
+    const isScanned = reads === 'sync' && content === 'rows';
+    const plan = { name, nativeName: index === 0 ? FIRST_COLUMN : name, reads, isPrefixFree, isScanned };
     if (content === 'ciphertext') {
       const native = { compression: false, cacheSize };
       return { ...plan, native, memtableBytes: CIPHERTEXT_MEMTABLE_BYTES, memtablesPerTable: 1 };

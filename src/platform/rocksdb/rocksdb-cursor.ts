@@ -24,6 +24,7 @@ export class RocksCursor implements KvCursor {
   /** Each `next` is one page, by its bytes. */
   readonly #isBounded: boolean;
   readonly #onClosed: () => void;
+  readonly #onTook: ((durationMs: number) => void) | undefined;
   #reading: Promise<unknown> | undefined;
   #isAtEnd = false;
   #isClosed = false;
@@ -34,6 +35,8 @@ export class RocksCursor implements KvCursor {
     db: RocksLevel,
     options: ScanBounds & { column: Column; isSync: boolean; bytesMax?: number; keysOnly?: boolean },
     onClosed: () => void,
+    /** Told how long each step on the calling thread has kept it. */
+    onTook?: (durationMs: number) => void,
   ) {
     const { column, gte, lt, reverse = false, isSync, bytesMax, keysOnly = false } = options;
     const pageBytesMax = bytesMax ?? (isSync ? LIMITS.syncReadBytesMax : undefined);
@@ -42,19 +45,22 @@ export class RocksCursor implements KvCursor {
     this.#isSync = isSync && (bytesMax ?? 0) <= LIMITS.queryPageBytesMax;
     this.#isBounded = bytesMax !== undefined;
     this.#onClosed = onClosed;
+    this.#onTook = onTook;
     this.#isAtEnd = compareBytes(gte, lt) >= 0;
-    this.#iterator = db._iterator({
-      column,
-      gte,
-      lt,
-      reverse,
-      keyEncoding: 'buffer',
-      valueEncoding: 'buffer',
-      values: !keysOnly,
-      fillCache: isSync,
-      // The native scan stops when it has read more than this.
-      ...(pageBytesMax === undefined ? {} : { highWaterMarkBytes: pageBytesMax - 1 }),
-    });
+    this.#iterator = this.#timed(() =>
+      db._iterator({
+        column,
+        gte,
+        lt,
+        reverse,
+        keyEncoding: 'buffer',
+        valueEncoding: 'buffer',
+        values: !keysOnly,
+        fillCache: isSync,
+        // The native scan stops when it has read more than this.
+        ...(pageBytesMax === undefined ? {} : { highWaterMarkBytes: pageBytesMax - 1 }),
+      }),
+    );
   }
 
   seek(key: Uint8Array): void {
@@ -67,8 +73,8 @@ export class RocksCursor implements KvCursor {
     // Behind many deleted rows the first one is as far as it was when the cursor was opened.
     if (this.#isFresh && !reverse && compareBytes(key, gte) <= 0) return;
     this.#isFresh = false;
-    if (reverse) this.#iterator._seekSync(isAbove ? keyBelow(lt) : key);
-    else this.#iterator._seekSync(isBelow ? gte : key);
+    const target = reverse ? (isAbove ? keyBelow(lt) : key) : isBelow ? gte : key;
+    this.#timed(() => this.#iterator._seekSync(target));
   }
 
   async next(count: number): Promise<KvRow[]> {
@@ -90,11 +96,19 @@ export class RocksCursor implements KvCursor {
   async #read(count: number, isFirst: boolean): Promise<IteratorPage> {
     try {
       return this.#isSync && isFirst && count <= SYNC_ROWS_MAX
-        ? this.#iterator._nextvSync(count, {})
+        ? this.#timed(() => this.#iterator._nextvSync(count, {}))
         : await this.#nextAsync(count);
     } catch (error) {
       throw toReadError(error);
     }
+  }
+
+  #timed<Result>(step: () => Result): Result {
+    if (this.#onTook === undefined) return step();
+    const begunMs = performance.now();
+    const result = step();
+    this.#onTook(performance.now() - begunMs);
+    return result;
   }
 
   /** At once, or as soon as the read under way has ended. */

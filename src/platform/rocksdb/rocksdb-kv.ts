@@ -1,7 +1,8 @@
 // The key-value port over RocksDB. Reads run here: small rows on the calling thread (a thread hop costs more than the
 // read), large ones on the library's threads. Writes go through commit-queue.ts to one committer thread.
 // The binding has no snapshots, no flush and no range delete inside a batch (L1 to L4), and its iterators seek on the
-// calling thread, when they are made as well: whichever thread rows are read by, a drive that hangs may stop this one. A table
+// calling thread, when they are made as well: whichever thread rows are read by, a drive that hangs may stop this one. So may
+// rows that were deleted, and where they may be many, a thread of its own has the iterator (range-reader.ts). A table
 // of which a block is lost can be read around, and cleared without being read; but once it is to be merged with others the
 // database takes no more writes, neither then nor after it is opened again.
 import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
@@ -19,7 +20,9 @@ import type {
 import { LIMITS } from '../../types/limits.ts';
 import type { HangWatch } from '../disk/hang-watch.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import { DeletedRows } from './deleted-rows.ts';
 import { EmptyRanges } from './empty-ranges.ts';
+import { RangeReader } from './range-reader.ts';
 import { readAsync } from './rocksdb-async-reads.ts';
 import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
 import { toReadError } from './rocksdb-corruption.ts';
@@ -66,8 +69,13 @@ const openDatabases = new Set<RocksLevel>();
 
 interface OpenColumn {
   column: Column;
+  nativeName: string;
   reads: RocksdbColumnOptions['reads'];
+  /** Of a column whose ranges are read on this thread. */
+  deleted: DeletedRows | undefined;
 }
+
+type CursorBounds = ScanBounds & { column: string; bytesMax?: number; keysOnly?: boolean; isNow?: boolean };
 
 /** A store whose database other threads of the process can open as well, by its handle ({@link attachRocksdbKv}). */
 export interface SharedKv extends KvPort {
@@ -116,8 +124,9 @@ async function openOver(
     if (isOwner) await db.close();
     throw error;
   });
-  const open = columns.map(({ name, nativeName, reads }): [string, OpenColumn] => {
-    return [name, { column: must(db.columns[nativeName], `column ${name}`), reads }];
+  const open = columns.map(({ name, nativeName, reads, isScanned }): [string, OpenColumn] => {
+    const column = must(db.columns[nativeName], `column ${name}`);
+    return [name, { column, nativeName, reads, deleted: isScanned ? new DeletedRows() : undefined }];
   });
   const space = new RocksdbSpace({ db, columns, commit: (rows, how) => queue.commit(rows, how) });
   return new RocksdbKv({ db, queue, space, columns: new Map(open), isOwner });
@@ -159,6 +168,10 @@ function toOpenError(folder: string, error: unknown): KvOpenError {
   return new KvOpenError('FAILED', `${folder} cannot be opened: ${text}`, cause);
 }
 
+interface OpenCursor extends KvCursor {
+  closed(): Promise<void>;
+}
+
 class RocksdbKv implements SharedKv {
   readonly failed: Promise<Error>;
   readonly handle: bigint;
@@ -167,7 +180,8 @@ class RocksdbKv implements SharedKv {
   readonly #queue: CommitQueue;
   readonly #space: RocksdbSpace;
   readonly #columns: ReadonlyMap<string, OpenColumn>;
-  readonly #cursors = new Set<RocksCursor>();
+  readonly #cursors = new Set<OpenCursor>();
+  readonly #rangeReader: RangeReader;
   /** Reads on the library's threads: the database may not close beneath them. */
   readonly #asyncReads = new Set<Promise<unknown>>();
   readonly #emptyRanges = new EmptyRanges();
@@ -184,6 +198,7 @@ class RocksdbKv implements SharedKv {
     this.handle = parts.db.handle;
     this.#isOwner = parts.isOwner;
     this.#db = parts.db;
+    this.#rangeReader = new RangeReader(parts.db.handle);
     this.#queue = parts.queue;
     this.#space = parts.space;
     this.#columns = parts.columns;
@@ -218,7 +233,7 @@ class RocksdbKv implements SharedKv {
     // What has failed is not answered from memory.
     const look = this.#isClosed || this.#hasFailed ? undefined : this.#emptyRanges.look(range);
     if (look?.isEmpty) return [];
-    const cursor = this.#openCursor(range);
+    const cursor = this.#openCursor(range, { isAtHead: true });
     try {
       const rows = await cursor.next(range.limit);
       if (rows.length === 0) look?.wasEmpty();
@@ -229,11 +244,14 @@ class RocksdbKv implements SharedKv {
   }
 
   cursor(bounds: Parameters<KvPort['cursor']>[0]): KvCursor {
-    return this.#openCursor(bounds);
+    return this.#openCursor(bounds, { isAtHead: false });
   }
 
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void> {
     this.#space.note(rows);
+    for (const { column, key, value } of rows) {
+      if (value === null) this.#columns.get(column)?.deleted?.note(key);
+    }
     return this.#emptyRanges.during(this.#queue.commit(rows, options));
   }
 
@@ -258,6 +276,7 @@ class RocksdbKv implements SharedKv {
     const lateFailure = await this.#queue.stop();
     await Promise.allSettled(this.#asyncReads);
     await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));
+    await this.#rangeReader.stop();
     try {
       if (this.#isOwner) await this.#db.close();
     } catch (error) {
@@ -295,10 +314,23 @@ class RocksdbKv implements SharedKv {
     return read;
   }
 
-  #openCursor(bounds: ScanBounds & { column: string; bytesMax?: number; keysOnly?: boolean }): RocksCursor {
-    const { column, reads } = this.#column(bounds.column);
-    const options = { ...bounds, column, isSync: reads === 'sync' };
-    const cursor = new RocksCursor(this.#db, options, () => this.#cursors.delete(cursor));
+  /** `isAtHead`: its range begins where ranges like it do. */
+  #openCursor(bounds: CursorBounds, { isAtHead }: { isAtHead: boolean }): OpenCursor {
+    const { column, nativeName, reads, deleted } = this.#column(bounds.column);
+    const onClosed = () => this.#cursors.delete(cursor);
+    const mayWait =
+      bounds.isNow !== true && (isAtHead ? deleted?.mayBeManyAtHead(bounds) : deleted?.mayBeMany(bounds));
+    let cursor: OpenCursor;
+    if (mayWait) {
+      const { gte, lt, reverse = false, bytesMax, keysOnly = false } = bounds;
+      const remote = { nativeName, gte, lt, reverse, keysOnly, ...(bytesMax !== undefined && { bytesMax }) };
+      const onTook = (durationMs: number) => isAtHead && deleted?.took(bounds, durationMs);
+      cursor = this.#rangeReader.cursor(remote, onTook, onClosed);
+    } else {
+      const options = { ...bounds, column, isSync: reads === 'sync' };
+      const onTook = deleted && ((durationMs: number) => deleted.tookHere(bounds, durationMs));
+      cursor = new RocksCursor(this.#db, options, onClosed, onTook);
+    }
     this.#cursors.add(cursor);
     return cursor;
   }

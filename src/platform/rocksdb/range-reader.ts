@@ -1,0 +1,181 @@
+// Cursors whose seeks another thread does: the binding makes and positions an iterator on the calling thread, which would wait
+// for all deleted rows in its way. The thread begins with the first of them. Where such ranges are is not known here
+// (deleted-rows.ts).
+import { Worker } from 'node:worker_threads';
+import { Corruption } from '../../base/corruption.ts';
+import type { KvCursor, KvRow } from '../../ports/kv.ts';
+import type { ScanBounds } from './rocksdb-cursor.ts';
+import type {
+  RangeReaderMessage,
+  RangeReaderReply,
+  RangeReaderStart,
+  RangeTask,
+} from './rocksdb-range-reader.ts';
+import { unpackRows } from './row-packing.ts';
+
+/** V8's memory for new objects of the thread, MiB: rows are bytes outside of it. */
+const YOUNG_MIB = 8;
+
+export interface RemoteBounds extends ScanBounds {
+  nativeName: string;
+  bytesMax?: number;
+  keysOnly?: boolean;
+}
+
+interface Waiting {
+  resolve(rows: KvRow[]): void;
+  reject(error: Error): void;
+  onTook(durationMs: number): void;
+}
+
+export class RangeReader {
+  readonly #handle: bigint;
+  #thread: ReaderThread | undefined;
+  #lastCursorId = 0;
+
+  /** `handle`: of a database that stays open until this is stopped. */
+  constructor(handle: bigint) {
+    this.#handle = handle;
+  }
+
+  /** It opens with its first read. `onTook`: how long each of its reads has kept the thread, at the most. */
+  cursor(bounds: RemoteBounds, onTook: (durationMs: number) => void, onClosed: () => void): RemoteCursor {
+    this.#lastCursorId++;
+    return new RemoteCursor({
+      bounds,
+      cursorId: this.#lastCursorId,
+      thread: () => this.#openThread(),
+      onTook,
+      onClosed,
+    });
+  }
+
+  /** Ends the thread, once no cursor of it is read any more. */
+  async stop(): Promise<void> {
+    await this.#thread?.stop();
+  }
+
+  #openThread(): ReaderThread {
+    if (this.#thread === undefined || this.#thread.hasEnded) this.#thread = new ReaderThread(this.#handle);
+    return this.#thread;
+  }
+}
+
+class ReaderThread {
+  hasEnded = false;
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting[]>();
+  readonly #stopped = Promise.withResolvers<void>();
+
+  constructor(handle: bigint) {
+    this.#worker = new Worker(new URL('./rocksdb-range-reader.ts', import.meta.url), {
+      workerData: { handle } satisfies RangeReaderStart,
+      name: 'range-reader',
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+    });
+    this.#worker.on('message', (reply: RangeReaderReply) => this.#onReply(reply));
+    this.#worker.on('error', (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
+    this.#worker.on('exit', () => this.#end(new Error('the thread that reads ranges has ended')));
+  }
+
+  read(task: RangeTask, onTook: (durationMs: number) => void): Promise<KvRow[]> {
+    return new Promise((resolve, reject) => {
+      const waiting = this.#waiting.get(task.cursorId) ?? [];
+      waiting.push({ resolve, reject, onTook });
+      this.#waiting.set(task.cursorId, waiting);
+      this.post(task);
+    });
+  }
+
+  post(message: RangeReaderMessage): void {
+    this.#worker.postMessage(message);
+  }
+
+  async stop(): Promise<void> {
+    if (!this.hasEnded) {
+      this.post({ kind: 'stop' });
+      await this.#stopped.promise;
+    }
+    await this.#worker.terminate();
+  }
+
+  #onReply(reply: RangeReaderReply): void {
+    if (reply.kind === 'stopped') this.#stopped.resolve();
+    if (reply.kind !== 'read' && reply.kind !== 'failed') return;
+    const waiting = this.#waiting.get(reply.cursorId);
+    const next = waiting?.shift();
+    if (waiting?.length === 0) this.#waiting.delete(reply.cursorId);
+    if (reply.kind === 'read') {
+      next?.onTook(reply.durationMs);
+      next?.resolve(unpackRows(reply.rows));
+    } else next?.reject(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
+  }
+
+  #end(error: Error): void {
+    this.hasEnded = true;
+    this.#stopped.resolve();
+    for (const { reject } of [...this.#waiting.values()].flat()) reject(error);
+    this.#waiting.clear();
+  }
+}
+
+interface CursorOptions {
+  bounds: RemoteBounds;
+  cursorId: number;
+  thread: () => ReaderThread;
+  onTook: (durationMs: number) => void;
+  onClosed: () => void;
+}
+
+export class RemoteCursor implements KvCursor {
+  readonly #options: CursorOptions;
+  /** Where it is open. */
+  #thread: ReaderThread | undefined;
+  #seeks: Uint8Array | undefined;
+  #reading: Promise<unknown> | undefined;
+  #isClosed = false;
+
+  constructor(options: CursorOptions) {
+    this.#options = options;
+  }
+
+  seek(key: Uint8Array): void {
+    this.#seeks = key;
+  }
+
+  async next(count: number): Promise<KvRow[]> {
+    if (this.#isClosed) throw new Error('the cursor is closed');
+    if (count <= 0) return [];
+    const { bounds, cursorId, thread, onTook } = this.#options;
+    const opens = this.#thread === undefined ? { opens: bounds } : {};
+    const seeks = this.#seeks === undefined ? {} : { seeks: this.#seeks };
+    this.#seeks = undefined;
+    this.#thread ??= thread();
+    const reading = this.#thread.read(
+      { kind: 'task', cursorId, ...opens, ...seeks, count, closes: false },
+      onTook,
+    );
+    this.#reading = reading;
+    try {
+      return await reading;
+    } finally {
+      if (this.#reading === reading) this.#reading = undefined;
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { cursorId, onClosed } = this.#options;
+    if (this.#thread !== undefined && !this.#thread.hasEnded)
+      this.#thread.post({ kind: 'task', cursorId, count: 0, closes: true });
+    onClosed();
+  }
+
+  /** Resolves when nothing of it is read any more. */
+  async closed(): Promise<void> {
+    const reading = this.#reading;
+    this.close();
+    await reading?.catch(() => undefined);
+  }
+}
