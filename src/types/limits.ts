@@ -478,6 +478,8 @@ export const LIMITS = {
   /** Calls that a node has taken and not answered; further ones are answered busy. */
   callsInFlightMax: 16_384,
   callsInFlightBytesMax: 256 * MiB,
+  /** Of questions to another thread that wait for their answers; further ones are answered busy. */
+  lineQuestionsBytesMax: 128 * MiB,
   /** R48: older, and a call is refused unevaluated. */
   ticketAgeMaxMs: 5 * SECOND,
   ticketRefreshMs: 1 * SECOND,

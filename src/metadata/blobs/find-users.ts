@@ -1,10 +1,12 @@
 // Who uses certain blobs: versions, parts of open uploads and manifests of a shard, page by page. For naming what is damaged
 // in the words of its owner.
 import { toHex } from '../../base/bytes/bytes.ts';
+import { isLastPage } from '../../base/row-pages.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateView } from '../../ports/state-machine.ts';
 import type { FindingPlace } from '../../types/findings.ts';
+import { LIMITS } from '../../types/limits.ts';
 import type { BlobId, BucketId, UploadId } from '../../types/names.ts';
 import { bucketCodec, manifestPageCodec, partCodec } from '../../types/records/rows.ts';
 import { decodeVersion } from '../../types/records/version-record.ts';
@@ -59,7 +61,8 @@ async function ofTable({ blobIds, table, after, limit }: Query, view: StateView)
   const users: Result['users'] = [];
   const [address, codec] =
     table === 'parts' ? [TABLES.parts, partCodec] : [TABLES.manifestPages, manifestPageCodec];
-  const rows = await view.range({ table: address, gte: behind(after), lt: TABLE_END, limit });
+  const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
+  const rows = await view.range({ table: address, gte: behind(after), lt: TABLE_END, ...asked });
   for (const { key, value } of rows) {
     const row = legible(() => codec.decode(value));
     const used = row === undefined ? [] : usedOf(row.uses, wanted);
@@ -74,7 +77,7 @@ async function ofTable({ blobIds, table, after, limit }: Query, view: StateView)
     for (const blobId of used) users.push({ blobId, place });
   }
   const last = rows.at(-1);
-  return { users, rowCount: rows.length, ...(last && rows.length === limit && { next: last.key }) };
+  return { users, rowCount: rows.length, ...(last && !isLastPage(rows, asked) && { next: last.key }) };
 }
 
 async function uploadPlace(view: StateView, upload: UploadId): Promise<FindingPlace> {

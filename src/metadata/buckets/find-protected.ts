@@ -2,6 +2,7 @@
 // nothing in the bucket can be kept at all.
 import { must } from '../../base/assert.ts';
 import { fromHex, toHex } from '../../base/bytes/bytes.ts';
+import { isLastPage } from '../../base/row-pages.ts';
 import type { ProtectedVersion } from '../../ports/metadata/buckets.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
@@ -12,7 +13,6 @@ import { bucketCodec } from '../../types/records/rows.ts';
 import { decodeVersion, decodeVersionSummary } from '../../types/records/version-record.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { bucketRow, REGION } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 import { objectKeyOf, versionsBehind } from './rows-of-buckets.ts';
 
 type Query = QueryOf<'find-protected'>;

@@ -1,10 +1,12 @@
 // A page of a table, each row with its check, under one view. Every table is here: a new one needs a check to compile.
 
 import { toHex } from '../../base/bytes/bytes.ts';
+import { isLastPage } from '../../base/row-pages.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type { CheckedTable } from '../../ports/metadata/checks.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { checkAccountRemoval } from '../accounts/account-removals.ts';
 import { checkAccountAlias, checkIdentity, checkKeyUse } from '../accounts/check-identities.ts';
 import {
@@ -156,13 +158,13 @@ async function walkTable(
   table: Exclude<CheckedTable, 'objects'>,
   scan: CheckScan,
 ): Promise<Page> {
-  const address = { table: TABLES[table], gte: behind(after), lt: TABLE_END, limit };
-  const rows = await scan.view.range(address);
+  const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
+  const rows = await scan.view.range({ table: TABLES[table], gte: behind(after), lt: TABLE_END, ...asked });
   for (const row of rows) {
     await attempt(scan, { table, key: row.key }, () => ROW_CHECKS[table](row, scan));
   }
   const last = rows.at(-1);
-  const isWhole = last === undefined || rows.length < limit;
+  const isWhole = last === undefined || isLastPage(rows, asked);
   return { rowCount: rows.length, ...(!isWhole && { next: last.key }) };
 }
 

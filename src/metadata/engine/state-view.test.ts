@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
+import { allRows } from '../../base/table-rows.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import { openRocksdbKv } from '../../platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort } from '../../ports/kv.ts';
@@ -72,5 +73,38 @@ test.each<[string, () => Promise<KvPort>]>([
   expect(text(await cursor.next(2))).toEqual(['k600', 'k601']);
   cursor.seek(utf8('k618'));
   expect(text(await cursor.next(10))).toEqual(['k618', 'k619']);
+  view.close();
+});
+
+test.each<[string, () => Promise<KvPort>]>([
+  ['memory', async () => createMemoryKv(['rows'])],
+  ['rocksdb', openRocksdb],
+])('over %s: pages of large rows end by their bytes', async (_name, open) => {
+  const kv = await open();
+  const keys = Array.from({ length: 40 }, (_, at) => `k${10 + at}`);
+  await write(kv, 3, TABLE, keys, 'x'.repeat(100_000));
+  await write(kv, 3, NEXT, ['n']);
+  const view = openStateView(3, kv);
+  expect(text(await view.range(all))).toEqual(keys);
+  const page = text(await view.range({ ...all, bytesMax: 250_000 }));
+  expect(page).toEqual(keys.slice(0, page.length));
+  expect(page.length).toBeLessThan(10);
+  const cursor = view.cursor({ table: TABLE, gte: utf8('k3'), lt: END, bytesMax: 1 });
+  const pages = [await cursor.next(9), await cursor.next(9), await cursor.next(9), await cursor.next(9)];
+  expect(pages.flatMap(text)).toEqual(keys.slice(20));
+  expect(pages[0]?.length).toBeLessThan(9);
+  // Whoever goes through a table of them has a few at a time.
+  const pageCounts: number[] = [];
+  const seen: { key: Uint8Array }[] = [];
+  const counted = {
+    async range(address: Parameters<typeof view.range>[0]) {
+      const rows = await view.range(address);
+      pageCounts.push(rows.length);
+      return rows;
+    },
+  };
+  for await (const row of allRows(counted, TABLE)) seen.push(row);
+  expect(text(seen)).toEqual(keys);
+  expect(Math.max(...pageCounts)).toBeLessThan(10);
   view.close();
 });

@@ -5,6 +5,7 @@ import { assert } from '../../base/assert.ts';
 import { compareBytes, EMPTY_BYTES, equalBytes } from '../../base/bytes/bytes.ts';
 import type { KvPort, KvRow } from '../../ports/kv.ts';
 import type { Row, RowCursor, StateView, TableRef } from '../../ports/state-machine.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { counterKey, decodeVector } from './counters.ts';
 import { keyOfRow, rowKey } from './row-keys.ts';
 
@@ -18,7 +19,12 @@ export function openStateView(shard: number, kv: KvPort): StateView {
     gte: rowKey(shard, FIRST_TABLE, EMPTY_BYTES),
     lt: rowKey(shard, BEHIND_TABLES, EMPTY_BYTES),
   };
-  const cursor = kv.cursor({ column: 'rows', ...shardBounds, isNow: true });
+  const cursor = kv.cursor({
+    column: 'rows',
+    ...shardBounds,
+    isNow: true,
+    bytesMax: LIMITS.syncReadBytesMax,
+  });
 
   async function valueAt(key: Uint8Array): Promise<Uint8Array | undefined> {
     cursor.seek(key);
@@ -26,15 +32,18 @@ export function openStateView(shard: number, kv: KvPort): StateView {
     return row !== undefined && equalBytes(row.key, key) ? row.value : undefined;
   }
 
-  /** From where the cursor stands, up to `lt`. */
-  async function take(lt: Uint8Array, limit: number): Promise<Row[]> {
+  /** From where the cursor stands, up to `lt`; no page behind the one with which they reach `bytesMax`. */
+  async function take(lt: Uint8Array, limit: number, bytesMax = Number.POSITIVE_INFINITY): Promise<Row[]> {
     const rows: KvRow[] = [];
-    for (let count = FIRST_ROWS; rows.length < limit; count *= 4) {
-      const wanted = Math.min(count, limit - rows.length);
-      const read = await cursor.next(wanted);
-      const inside = read.filter(({ key }) => compareBytes(key, lt) < 0);
-      rows.push(...inside);
-      if (inside.length < wanted) break;
+    let leftBytes = bytesMax;
+    for (let count = FIRST_ROWS; rows.length < limit && leftBytes > 0; count *= 4) {
+      const read = await cursor.next(Math.min(count, limit - rows.length));
+      if (read.length === 0) break;
+      for (const row of read) {
+        const isInside = compareBytes(row.key, lt) < 0;
+        if (isInside) rows.push(row);
+        leftBytes = isInside ? leftBytes - row.key.length - row.value.length : 0;
+      }
     }
     return rows.map(({ key, value }) => ({ key: keyOfRow(key), value }));
   }
@@ -54,12 +63,12 @@ export function openStateView(shard: number, kv: KvPort): StateView {
       }
       return values;
     },
-    async range({ table, gte, lt, limit, reverse = false }) {
+    async range({ table, gte, lt, limit, reverse = false, bytesMax }) {
       assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
       cursor.seek(rowKey(shard, table, gte));
-      return take(rowKey(shard, table, lt), limit);
+      return take(rowKey(shard, table, lt), limit, bytesMax);
     },
-    cursor({ table, gte, lt, reverse = false }): RowCursor {
+    cursor({ table, gte, lt, reverse = false, bytesMax }): RowCursor {
       assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
       const least = rowKey(shard, table, gte);
       const end = rowKey(shard, table, lt);
@@ -70,7 +79,7 @@ export function openStateView(shard: number, kv: KvPort): StateView {
           const wanted = rowKey(shard, table, key);
           cursor.seek(compareBytes(wanted, least) < 0 ? least : wanted);
         },
-        next: (count) => take(end, count),
+        next: (count) => take(end, count, bytesMax),
         close() {},
       };
     },

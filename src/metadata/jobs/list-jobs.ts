@@ -1,4 +1,6 @@
 // Jobs of a shard, those that began last first, and how many there are.
+
+import { isLastPage } from '../../base/row-pages.ts';
 import { TABLE_END } from '../../base/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
@@ -13,7 +15,6 @@ import {
 } from '../../types/records/job-record.ts';
 import { COUNTER } from '../schema/counters.ts';
 import { TABLES, timeRange } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 import { endedJobs, errorsRows, hasEndedFor, jobRow, openJobId, openJobs, readEndedJob } from './jobs.ts';
 
 export const listJobs: QuerySpec<QueryOf<'list-jobs'>, ResultOf<'list-jobs'>> = {

@@ -2,6 +2,7 @@
 // as one step may move in one entry.
 import { must } from '../../base/assert.ts';
 import { asBuffer, compareBytes, concatBytes, utf8 } from '../../base/bytes/bytes.ts';
+import { isLastPage } from '../../base/row-pages.ts';
 import type { MoveCursor } from '../../ports/metadata/moves.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
@@ -19,7 +20,6 @@ import {
   readVersionPosition,
   TABLES,
 } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 import { movedRowsBytes } from './move-history.ts';
 import { ownerOfTurn } from './move-turn.ts';
 import { type MoveLeg, planPrefixMove } from './plan-prefix-move.ts';

@@ -3,6 +3,7 @@
 // or may be protected.
 
 import { isDeepStrictEqual } from 'node:util';
+import { isLastPage } from '../../base/row-pages.ts';
 import type { KeyMove, MoveResult } from '../../ports/metadata/moves.ts';
 import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -34,7 +35,6 @@ import {
   versionRange,
   versionRow,
 } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 
 /** Versions of one page of a key's history, while it is read: as many of the largest are some 30 MiB. */
 const PAGE_VERSIONS = 100;

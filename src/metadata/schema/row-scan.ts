@@ -2,9 +2,9 @@
 // synchronous, because a promise per key would cost more than the key.
 import { assert } from '../../base/assert.ts';
 import { compareBytes, concatBytes } from '../../base/bytes/bytes.ts';
+import { isLastPage } from '../../base/row-pages.ts';
 import type { Row, RowCursor } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { isLastPage } from './row-pages.ts';
 
 /** What is done with one chunk takes 1 to 3 ms; between two of them others may have the thread. */
 const CHUNK_MAX = 250;

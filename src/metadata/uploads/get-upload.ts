@@ -1,11 +1,11 @@
 // An open upload and its parts (ListParts).
 
+import { isLastPage } from '../../base/row-pages.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata/port.ts';
 import type { ListedPart } from '../../ports/metadata/uploads.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { completedUploadCodec, partCodec, type UploadRecord, uploadCodec } from '../../types/records/rows.ts';
 import { completedUploadRow, partRange, uploadRow } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 import type { UploadName } from './uploads.ts';
 
 export const getUpload: QuerySpec<QueryOf<'get-upload'>, ResultOf<'get-upload'>> = {

@@ -1,12 +1,12 @@
 // Ends parts of an upload that has ended, and their links, a bounded number at a time: no upload is too large to end.
 
+import { isLastPage } from '../../base/row-pages.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
 import { type PartRecord, partCodec } from '../../types/records/rows.ts';
 import { endLinks, type LinkName } from '../blobs/links.ts';
 import { partDeltas } from '../quotas/held.ts';
 import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { endedUploadRow, partRange, partRow, remove } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 import { refuse } from '../versions/write-version.ts';
 
 /** Rows that are read for one entry: one may have LIMITS.partSegmentsMax segments. */

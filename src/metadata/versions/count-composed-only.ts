@@ -2,6 +2,7 @@
 // accounting. Uses in other shards are known only there: the home says which shards to ask (find-compositions), and the
 // caller combines the answers (metadata/blobs/read-composed.ts).
 import { toHex } from '../../base/bytes/bytes.ts';
+import { isLastPage } from '../../base/row-pages.ts';
 import { behind, TABLE_END } from '../../base/table-rows.ts';
 import type {
   BlobClaim,
@@ -25,7 +26,6 @@ import {
   linkCodec,
 } from '../../types/records/rows.ts';
 import { blobRow, foreignRow, linkRange, TABLES } from '../schema/keyspace.ts';
-import { isLastPage } from '../schema/row-pages.ts';
 
 /** Links of one blob that are read at a time. */
 const LINKS = 100;

@@ -185,6 +185,18 @@ test('has room for so many questions under way', async () => {
   expect(near.hasRoom()).toBe(true);
 });
 
+test('has room for so many bytes of questions under way', async () => {
+  const { near, far } = openLine();
+  far.serve({ wait: () => ({}) });
+  const half = new Uint8Array(LIMITS.lineQuestionsBytesMax / 2);
+  const all = [near.ask('wait', half)];
+  expect(near.hasRoom()).toBe(true);
+  all.push(near.ask('wait', half));
+  expect(near.hasRoom()).toBe(false);
+  await Promise.all(all);
+  expect(near.hasRoom()).toBe(true);
+});
+
 test('a table of functions is called by name, with one argument and one result', async () => {
   const { near, far } = openLine();
   const table = {

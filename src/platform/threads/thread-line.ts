@@ -37,7 +37,7 @@ export interface ThreadLine {
   ask(name: string, value?: unknown, bytes?: Uint8Array): Promise<Said>;
   /** Asks for what needs no answer. */
   tell(name: string, value?: unknown): void;
-  /** False: LIMITS.callsInFlightMax questions wait for their answers. Who can do without asks no more. */
+  /** False: so many questions wait for their answers, or so many bytes of them (LIMITS). Who can do without asks no more. */
   hasRoom(): boolean;
   /** What the other end may ask for from now on, by name. */
   serve(answerers: Readonly<Record<string, Answerer>>): void;
@@ -59,6 +59,8 @@ export function createThreadLine(end: LineEnd, onBroken: (error: Error) => void)
 }
 
 interface Asked {
+  /** Of its value; bytes beside it are bounded where they come from. */
+  sizeBytes: number;
   resolve(said: Said): void;
   reject(error: unknown): void;
 }
@@ -68,6 +70,7 @@ class Line implements ThreadLine {
   readonly #onBroken: (error: Error) => void;
   readonly #answerers = new Map<string, Answerer>();
   readonly #asked = new Map<number, Asked>();
+  #askedBytes = 0;
   #lastNumber = 0;
   /** To be sent at the end of this turn. */
   #packed: Uint8Array[] = [];
@@ -91,8 +94,9 @@ class Line implements ThreadLine {
       }
       do this.#lastNumber = (this.#lastNumber + 1) >>> 0;
       while (this.#asked.has(this.#lastNumber));
-      this.#say([ASK, this.#lastNumber, name, value, bytes !== undefined], bytes);
-      this.#asked.set(this.#lastNumber, { resolve, reject });
+      const sizeBytes = this.#say([ASK, this.#lastNumber, name, value, bytes !== undefined], bytes);
+      this.#asked.set(this.#lastNumber, { sizeBytes, resolve, reject });
+      this.#askedBytes += sizeBytes;
     });
   }
 
@@ -101,7 +105,7 @@ class Line implements ThreadLine {
   }
 
   hasRoom(): boolean {
-    return this.#asked.size < LIMITS.callsInFlightMax;
+    return this.#asked.size < LIMITS.callsInFlightMax && this.#askedBytes < LIMITS.lineQuestionsBytesMax;
   }
 
   serve(answerers: Readonly<Record<string, Answerer>>): void {
@@ -113,18 +117,20 @@ class Line implements ThreadLine {
     this.#ended ??= reason;
     for (const { reject } of this.#asked.values()) reject(lineEnded(reason));
     this.#asked.clear();
+    this.#askedBytes = 0;
   }
 
-  #say(item: Item, bytes: Uint8Array | undefined): void {
-    if (this.#ended !== undefined) return;
+  /** Gives the bytes of the item. */
+  #say(item: Item, bytes: Uint8Array | undefined): number {
+    if (this.#ended !== undefined) return 0;
     const packed = packPlain(item);
     this.#packed.push(packed);
     this.#packedBytes += packed.length;
     if (bytes !== undefined) this.#bodies.push(bytes);
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
     // After everything that this turn of the event loop still has to say.
-    setImmediate(() => this.flush());
+    if (!this.#isScheduled) setImmediate(() => this.flush());
+    this.#isScheduled = true;
+    return packed.length;
   }
 
   flush(): void {
@@ -164,6 +170,7 @@ class Line implements ThreadLine {
     const asked = this.#asked.get(number);
     assert(asked !== undefined, 'an answer has a question');
     this.#asked.delete(number);
+    this.#askedBytes -= asked.sizeBytes;
     if (kind === ANSWER) asked.resolve(bytes === undefined ? { value } : { value, bytes });
     else asked.reject(reviveError(value as ErrorFigure));
   }

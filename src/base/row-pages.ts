@@ -1,5 +1,9 @@
 // Pages of rows that end at a number of rows or at a number of bytes: rows of versions may be some hundred KiB large.
-import type { Row } from '../../ports/state-machine.ts';
+
+interface Row {
+  key: Uint8Array;
+  value: Uint8Array;
+}
 
 /**
  * Whether there is nothing behind these rows. True only where it is sure: after false the caller reads on, and may find
