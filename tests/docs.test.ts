@@ -435,7 +435,7 @@ that the connection has proved, whichever has had most: so neither many addresse
 come before one that asks seldom, and all requests that name no key are together like one key. One request of a connection waits so at most, so that connections bound how many do; one whose connection has ended meanwhile never begins.
 
 What a shard decides in one entry is decided in one piece: the deletion of 1,000 keys, or of deleteVersionedKeysMax in a bucket with versions, or of deleteKeysBytesMax of long ones, a step of a
-prefix MOVE, the MOVE of a key with thousands of versions, a composition of 20,000 pieces. On a busy machine of two cores such a
+prefix MOVE, the MOVE of a key with thousands of versions, a composition of composeSegmentsMax pieces. On a busy machine of two cores such a
 piece kept the thread for 50 to 150 ms. Of an upload of 10,000 parts the list is checked, its checksum combined and the manifest
 made in turns before that; what is left keeps it for some 40 ms. Commands that have read 200 rows or 200 KiB of them
 take turns, by the bucket's owner: one of them in a turn of the loop, and after one that took more than 40 ms all others have the thread for as long. Of one owner two that

@@ -74,7 +74,7 @@ export interface DecideContext {
 }
 
 /** What is known of it before it is decided. */
-export type PrepareContext = Pick<DecideContext, 'shard'>;
+export type PrepareContext = Pick<DecideContext, 'shard' | 'random'>;
 
 /** Additions to counters; the engine sums them into absolute rows per group, so they need no lock. */
 export interface CounterDelta {

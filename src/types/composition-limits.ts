@@ -11,8 +11,8 @@ export const COMPOSITION_LIMITS = {
   appendCountMax: 1023,
   /** extensions 6: of each original data object at least so much is charged. */
   chargedBytesMin: 4 * KiB,
-  /** Pieces of one composition, which is written by one entry: those of two of the largest multipart objects. */
-  composeSegmentsMax: 20_000,
+  /** Pieces of one composition, which is written by one entry, with two rows of each: some 30 ms of the thread. */
+  composeSegmentsMax: 5000,
   composeBodyBytesMax: 256 * KiB,
   /** Objects that a gateway remembers from its last appends. */
   recentAppendsMax: 1024,

@@ -4,13 +4,16 @@ import { expect, test } from 'vitest';
 import { createFairTurns } from '../../src/base/async/fair-turns.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { CommandName } from '../../src/ports/metadata/port.ts';
+import { LIMITS } from '../../src/types/limits.ts';
 import { makeLinkId } from '../../src/types/names.ts';
+import { packOriginals } from '../../src/types/originals.ts';
 import {
   BUCKET,
   BUCKET_NAME,
   beginUpload,
   dataOf,
   etagOf,
+  kek,
   type MetadataShards,
   OWNER,
   openMetadata,
@@ -88,5 +91,28 @@ test('400 parts of 60 pieces each', async () => {
   });
   await expectFreeLoop('what they write', async () => {
     await expectDone(commands.map((command) => execute(world, 'commit-part', command)));
+  });
+});
+
+test(`a composition of ${LIMITS.composeSegmentsMax} pieces`, async () => {
+  const world = await open();
+  const stored = each(LIMITS.composeSegmentsMax, () => world.newData());
+  for (let at = 0; at < stored.length; at += 500)
+    await Promise.all(stored.slice(at, at + 500).map((data) => world.put('stored', { data })));
+  const sizeBytes = stored.reduce((sum, data) => sum + data.sizeBytes, 0);
+  const etag = etagOf('whole');
+  const version = { sizeBytes, etag, owner: OWNER, kek, originals: packOriginals({ sizeBytes, md5: etag }) };
+  await expectFreeLoop('what it writes', async () => {
+    const linkId = world.newLinkId();
+    const uses = stored.flatMap((data) => data.uses.map((use) => ({ ...use, linkId })));
+    const { grant, manifest } = dataOf(uses, {
+      births: [],
+      links: uses.map(({ blobId }) => ({ blobId, linkId })),
+    });
+    if (manifest.kind !== 'direct') throw new Error(manifest.kind);
+    const { segments } = manifest;
+    const command = { key: 'whole', version, body: { uses, segments }, data: grant };
+    const reply = await execute(world, 'compose-version', command);
+    expect(reply).toMatchObject({ value: { kind: 'committed' } });
   });
 });

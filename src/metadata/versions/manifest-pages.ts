@@ -1,8 +1,10 @@
 // Manifests of many segments: in pages of their own, which are rows, and link-counted as one like a blob (design "Data").
 
-import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
+import { must } from '../../base/assert.ts';
+import type { Steps } from '../../base/async/steps.ts';
+import type { DecideContext, PrepareContext, RowPut } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
-import { type BlobId, type BucketId, makeBlobId, makeLinkId } from '../../types/names.ts';
+import { type BlobId, type BucketId, idTimeMs, makeBlobId, makeLinkId } from '../../types/names.ts';
 import { type BlobRecord, blobCodec, manifestPageCodec } from '../../types/records/rows.ts';
 import type { Manifest, ManifestBody, ManifestPage } from '../../types/version.ts';
 import { ownLinkPut } from '../blobs/links.ts';
@@ -20,7 +22,10 @@ interface Composed {
   inManifest: BlobId;
 }
 
-function newManifestId({ nowMs, shard, random }: DecideContext): BlobId {
+/** `nowMs`: of the shard, which ids bear. */
+type LayContext = Pick<DecideContext, 'nowMs' | 'shard' | 'random'>;
+
+function newManifestId({ nowMs, shard, random }: LayContext): BlobId {
   return makeBlobId({ timeMs: nowMs, homeShard: shard, random: random(8) });
 }
 
@@ -44,7 +49,7 @@ export function encodePage(page: ManifestPage): EncodedPage {
 /** The rows of a paged manifest. */
 export function layPages(
   pages: Iterable<EncodedPage>,
-  context: DecideContext,
+  context: LayContext,
   composed?: Composed,
 ): LaidManifest {
   const { nowMs, shard, random } = context;
@@ -82,28 +87,32 @@ export function layPages(
 /**
  * The manifest of a composition: in its version while it has few segments. The links of `body` are granted beside it, with the
  * manifest's id where there are pages; a page that uses a blob which an earlier one uses too gets a link of its own, for pages go
- * one by one.
+ * one by one. Before it is decided: the ids are of the time that those of its links are of.
  */
-export function layComposition(
+export function* layComposition(
   body: ManifestBody,
-  context: DecideContext,
+  prepare: PrepareContext,
   composedIn: BucketId,
-): LaidManifest {
+): Steps<LaidManifest> {
   if (body.segments.length <= LIMITS.manifestSegmentsInlineMax)
     return { manifest: { kind: 'direct', ...body, parts: [] }, puts: [] };
   const linkPuts: RowPut[] = [];
+  const [first] = body.uses;
+  const context = { ...prepare, nowMs: idTimeMs(must(first, 'segments have uses').linkId) };
   const composed = { composedIn, inManifest: newManifestId(context) };
-  const laid = layPages(pagesOf(body, linkPuts, context, composed), context, composed);
+  const pages = yield* pagesOf(body, linkPuts, context, composed);
+  const laid = layPages(pages, context, composed);
   return { ...laid, puts: [...laid.puts, ...linkPuts] };
 }
 
 function* pagesOf(
   body: ManifestBody,
   linkPuts: RowPut[],
-  context: DecideContext,
+  context: LayContext,
   composed: Composed,
-): Generator<EncodedPage> {
+): Steps<EncodedPage[]> {
   const { nowMs, random, shard } = context;
+  const pages: EncodedPage[] = [];
   const linked = new Set<BlobId>();
   for (let from = 0; from < body.segments.length; from += LIMITS.manifestPageSegments) {
     const page: ManifestPage = { uses: [], segments: [], parts: [] };
@@ -123,6 +132,8 @@ function* pagesOf(
       }
       page.segments.push({ ...segment, use: index });
     }
-    yield encodePage(page);
+    pages.push(encodePage(page));
+    yield;
   }
+  return pages;
 }
