@@ -11,11 +11,11 @@ import {
   type Socket,
 } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
+import { type HandshakeTurns, paceHandshakes } from '../../base/tls/paced-handshakes.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { shareOfThread } from '../../types/thread-share.ts';
 import { createSlicedParsing, type ParsingTurns } from './parse-in-slices.ts';
 import { hasTooManyLines, ParsedRequest } from './parsed-request.ts';
-import { type RecordTurns, TlsRecords } from './tls-records.ts';
 
 /** PEM texts. */
 export interface Certificate {
@@ -33,8 +33,11 @@ export interface ListenerSettings {
   readonly threads?: number;
 }
 
+/** Of a client over TLS. */
+type RecordsOfClients = Pick<HandshakeTurns<Socket>, 'mayShakeHands' | 'mayDecrypt' | 'holdRecords'>;
+
 /** What is asked before and behind what may take the thread. */
-export interface ListenerEvents extends ParsingTurns {
+export interface ListenerEvents extends ParsingTurns, Required<RecordsOfClients> {
   onRequest(request: IncomingMessage, response: ServerResponse): void;
   /** It is taken, and its address is known; over TLS its hands are still to be shaken. */
   onConnection(socket: Socket): void;
@@ -47,11 +50,6 @@ export interface ListenerEvents extends ParsingTurns {
   onTunnel(socket: Socket): void;
   /** A head has more lines than LIMITS.headerLinesMax. The same. */
   onLongHead(socket: Socket): void;
-  /** A client wants to shake hands, over TLS. False: it is to wait; `goOn` is called when it is its turn. */
-  mayShakeHands(socket: Socket, goOn: () => void): boolean;
-  /** What has come over TLS, on a socket that was taken or on the one that is secured since: as RecordTurns. */
-  mayDecrypt(socket: Socket, ...count: Parameters<RecordTurns['mayDecrypt']>): boolean;
-  holdRecords(socket: Socket, ...size: Parameters<RecordTurns['hold']>): ReturnType<RecordTurns['hold']>;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
@@ -68,7 +66,9 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   const takenMax = settings.connectionsMax + shareOfThread(LIMITS.refusedConnectionsMax, settings);
   let takenCount = 0;
   const parsing = createSlicedParsing(events);
-  const shakeHands = settings.tls === undefined ? undefined : takeHandshakes(server, events);
+  const { mayShakeHands, mayDecrypt, holdRecords } = events;
+  const turns = { mayShakeHands, mayDecrypt, holdRecords, helloMaxMs: settings.headerTimeoutMs };
+  const shakeHands = settings.tls === undefined ? undefined : paceHandshakes<Socket>(server, turns);
   const begin = (socket: Socket) => {
     parsing.begin(socket);
     // Behind Node's own look at it: of a body behind an upgrade its parser misses no end.
@@ -85,10 +85,9 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     }
     if (shakeHands === undefined) begin(socket);
     events.onConnection(socket);
-    if (shakeHands !== undefined) awaitHello(socket, settings.headerTimeoutMs, shakeHands, events);
+    shakeHands?.(socket);
   });
   server.on('secureConnection', (socket: Socket) => {
-    noteSecured(socket);
     if (!hasAddress(socket)) {
       socket.destroy();
       return;
@@ -148,58 +147,6 @@ function createHttpServer({ tls, headerTimeoutMs, keepAliveTimeoutMs }: Listener
  */
 function hasAddress({ remoteAddress }: Socket): boolean {
   return remoteAddress !== undefined;
-}
-
-type ShakeHands = (socket: Socket) => void;
-
-/** Node's TLS server begins with no connection by itself any more. Gives what begins with one. */
-function takeHandshakes(
-  server: Server,
-  { mayDecrypt, holdRecords }: Pick<ListenerEvents, 'mayDecrypt' | 'holdRecords'>,
-): ShakeHands {
-  const [shakeHands] = server.listeners('connection') as ((records: TlsRecords) => void)[];
-  if (shakeHands === undefined) throw new Error('Node shakes hands with what connects');
-  server.off('connection', shakeHands as () => void);
-  return (socket) => {
-    const records: TlsRecords = new TlsRecords(socket, {
-      mayDecrypt: (count, goOn) => mayDecrypt(records.secured ?? socket, count, goOn),
-      hold: (sizeBytes) => holdRecords(records.secured ?? socket, sizeBytes),
-    });
-    shakeHands.call(server, records);
-  };
-}
-
-/** Of a stream that is no socket Node's TLS knows no address. */
-function noteSecured(secured: Socket & { _handle?: { _parentWrap?: { stream?: unknown } } }): void {
-  const records = secured._handle?._parentWrap?.stream;
-  if (!(records instanceof TlsRecords)) throw new Error('Node reads the records that it was given');
-  records.secured = secured;
-  for (const [name, value] of Object.entries(records.ends)) Object.defineProperty(secured, name, { value });
-}
-
-/**
- * The answer to the first bytes of a client over TLS is signed, which takes as long as dozens of requests, and costs the client
- * nothing: it waits for its turn, with what has come until then in the socket, one read at most.
- */
-function awaitHello(
-  socket: Socket,
-  timeoutMs: number,
-  shakeHands: ShakeHands,
-  { mayShakeHands }: Pick<ListenerEvents, 'mayShakeHands'>,
-): void {
-  const giveUp = () => void socket.destroy();
-  const begin = () => {
-    socket.setTimeout(0);
-    socket.off('timeout', giveUp);
-    if (!socket.destroyed) shakeHands(socket);
-  };
-  socket.setTimeout(timeoutMs, giveUp);
-  socket.on('error', giveUp);
-  socket.once('readable', () => {
-    // The client has closed its half, and said nothing.
-    if (socket.readableLength === 0) giveUp();
-    else if (mayShakeHands(socket, begin)) begin();
-  });
 }
 
 /**

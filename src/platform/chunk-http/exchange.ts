@@ -1,6 +1,7 @@
 // One request to a storage node, from its head to its answer: who asks, by which map, of which disk, what. It ends in an
 // answer or a refusal of wire.ts, and never in an exception.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { ByteGate } from '../../base/async/byte-gate.ts';
 import { EMPTY_BYTES } from '../../base/bytes/bytes.ts';
 import { partEnd } from '../../base/bytes/tls-parts.ts';
@@ -47,6 +48,8 @@ export interface ExchangeParts {
   clock: ClockPort;
   log: Logger;
   onStranger(fields: object): void;
+  /** Where there is a prover: what came on it has proved to be a member's. */
+  onMember(socket: Socket): void;
   takeMemory: TakeMemory;
   /** Connections end with their answers. */
   isStopping(): boolean;
@@ -139,6 +142,7 @@ export class ChunkExchange {
     if (!isOurs || !this.#isOfNow(timeMs) || !isSameProof(this.#header(HEADER.proof), proof))
       throw new Refused('stranger');
     this.#proof = proof;
+    this.#parts.onMember(this.#request.socket);
   }
 
   /** Not older than this process either: the process that listened here before may have accepted it. */

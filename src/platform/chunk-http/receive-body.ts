@@ -30,7 +30,14 @@ const places = new WeakMap<Socket, BodyPlace>();
 const scratch = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /** Before it listens. Bodies are then taken by {@link receiveBody}. */
-export function takeBodiesAsRead(server: Server, how: { isTls: boolean }): void {
+export function takeBodiesAsRead(
+  server: Server,
+  how: {
+    isTls: boolean;
+    /** Asked of each bare connection. False: it has ended. */
+    mayTake(socket: Socket): boolean;
+  },
+): void {
   if (how.isTls) {
     server.on('secureConnection', (socket: Socket) => void takeOver(socket));
     return;
@@ -48,6 +55,7 @@ export function takeBodiesAsRead(server: Server, how: { isTls: boolean }): void 
         return true;
       },
     });
+    if (!how.mayTake(socket)) return;
     accept.call(server, socket);
     taken = { socket, feed: takeOver(socket) };
   });

@@ -21,6 +21,7 @@ import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { FEW_AT_ONCE } from '../few-at-once.ts';
+import { createPeerPlaces, guardHandshakes } from '../tls/peer-door.ts';
 import { Deadlines } from './deadlines.ts';
 import { ChunkExchange, type DiskGates, type ExchangeParts, type TakeMemory } from './exchange.ts';
 import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
@@ -58,6 +59,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     clock,
     log,
     onStranger,
+    onMember: (socket) => places.prove(socket),
     clusterId: options.clusterId,
     address: () => options.advertise ?? address,
     startedAtMs: clock.monotonicMs(),
@@ -68,12 +70,21 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     gatesOf: createGates(),
   };
   const server = createHttpServer(credentials);
+  const places = createPeerPlaces({
+    connectionsMax: LIMITS.chunkServerConnectionsMax,
+    onYield: (remote) => onStranger({ remote, reason: 'another connection needs its place' }),
+  });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const exchange = new ChunkExchange(parts, request, response).run();
     exchanges.add(exchange);
     exchange.finally(() => exchanges.delete(exchange));
   });
-  takeBodiesAsRead(server, { isTls: credentials.kind === 'tls' });
+  if (credentials.kind === 'tls')
+    guardHandshakes(server, { places, clock, helloMaxMs: LIMITS.chunkConnectMaxMs });
+  takeBodiesAsRead(server, {
+    isTls: credentials.kind === 'tls',
+    mayTake: (socket) => places.take(socket),
+  });
   server.on('tlsClientError', (err: Error, socket: { remoteAddress?: string }) =>
     onStranger({ remote: socket.remoteAddress, err }),
   );
@@ -87,6 +98,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
       const closed = once(server, 'close');
       server.close();
       server.closeIdleConnections();
+      places.endStrangers();
       const hasEnded = new AbortController();
       clock.sleep(LIMITS.drainMaxMs, hasEnded.signal).then(() => server.closeAllConnections());
       await closed;
@@ -136,10 +148,7 @@ function createHttpServer(credentials: PeerCredentials): Server {
     connectionsCheckingInterval: 1000,
     noDelay: true,
   };
-  const server =
-    credentials.kind === 'secret' ? createServer(options) : createMutualTls(options, credentials);
-  server.maxConnections = LIMITS.chunkServerConnectionsMax;
-  return server;
+  return credentials.kind === 'secret' ? createServer(options) : createMutualTls(options, credentials);
 }
 
 function createMutualTls(options: ServerOptions, credentials: PeerCredentials & { kind: 'tls' }): Server {

@@ -10,6 +10,7 @@ import { hostOf } from '../../base/text/host-port.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { CHAIN_BYTES_MAX } from '../tls/peer-door.ts';
 import { loadTlsFiles, readPem, TlsError } from '../tls/tls.ts';
 import { type Channel, SecretChannel } from './secret-door.ts';
 import { type ClusterSecret, createClusterSecret } from './secret-proofs.ts';
@@ -172,12 +173,24 @@ async function loadCertificates(paths: CertificatePaths, nowMs: number): Promise
   if (own.validFromDate.getTime() > nowMs || expiresAtMs <= nowMs) {
     throw new TlsError(`${paths.cert} is valid from ${own.validFrom} to ${own.validTo}, not now`);
   }
+  const chainBytes = derBytesOf(cert);
+  if (chainBytes > CHAIN_BYTES_MAX) {
+    throw new TlsError(
+      `${paths.cert} has ${chainBytes} bytes with its chain, nodes take ${CHAIN_BYTES_MAX} of each other: leave out the authority's own certificate, or use EC keys`,
+    );
+  }
   // With a chain, the authority has signed another of its certificates: the other end checks it whole.
   const hasChain = cert.split('-----BEGIN CERTIFICATE-----').length > 2;
   if (!hasChain && !authorities.some((authority) => own.verify(authority.publicKey))) {
     throw new TlsError(`${paths.cert} was not signed by the authority of ${paths.ca}`);
   }
   return { ca, cert, key, expiresAtMs };
+}
+
+/** Of all certificates, as they are sent. */
+function derBytesOf(pem: string): number {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return blocks.reduce((sum, block) => sum + new X509Certificate(block).raw.length, 0);
 }
 
 function parseAuthorities(pem: string, path: string): X509Certificate[] {

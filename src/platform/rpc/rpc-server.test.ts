@@ -314,21 +314,40 @@ describe('connections of strangers', () => {
     return socket;
   }
 
-  test('are no more than a node can spare files for', async () => {
-    await start({ nodeId: CALLEE });
-    const address = must(addresses.get(CALLEE), 'the node listens');
-    const closed: Socket[] = [];
-    const open: Socket[] = [];
-    for (let count = 0; count < LIMITS.rpcConnectionsMax; count++) open.push(await connectTo(address));
-    for (const socket of open) socket.on('close', () => closed.push(socket));
-    await once(await connectTo(address), 'close');
-    expect(closed).toEqual([]);
-    // With room again members come in.
-    open[0]?.destroy();
-    const caller = await start({ nodeId: CALLER });
-    const call = () => caller.calls.call(CALLEE, callOf(1), never()).catch(() => undefined);
-    while ((await call()) === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
-  });
+  test.each(['tls', 'secret'] as const)(
+    'are no more than a node can spare files for, and keep no member out: %s',
+    async (mode) => {
+      const made = await makeCertificates();
+      closers.push(made.remove);
+      const own = await openCredentials(mode === 'tls' ? made.security : secretSecurity);
+      closers.push(own.close);
+      const book: AddressBook = new Map();
+      const startNode = async (nodeId: string) => {
+        const node = await startRpcNode({
+          nodeId,
+          credentials: own,
+          addresses: book,
+          handler: handlerOf(async ({ body }) => done(body)),
+        });
+        closers.push(node.close);
+        return node;
+      };
+      await startNode(CALLEE);
+      const before = await startNode(CALLER);
+      expect(await before.calls.call(CALLEE, callOf(1), never())).toEqual(done(1));
+      const address = must(book.get(CALLEE), 'the node listens');
+      let openCount = 0;
+      for (let count = 0; count < LIMITS.rpcConnectionsMax + 10; count++) {
+        openCount++;
+        (await connectTo(address)).on('close', () => openCount--);
+      }
+      const after = await startNode(nodeId(3));
+      expect(await after.calls.call(CALLEE, callOf(2), never())).toEqual(done(2));
+      expect(await before.calls.call(CALLEE, callOf(3), never())).toEqual(done(3));
+      expect(before.events.map(({ event }) => event)).not.toContain('rpc-down');
+      expect(openCount).toBeLessThan(LIMITS.rpcConnectionsMax);
+    },
+  );
 
   test.each(['tls', 'secret'] as const)(
     'end when they do not prove to be members in time: %s',

@@ -13,6 +13,8 @@ import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { NodeId } from '../../ports/replication.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
+import { addressGroupOf } from '../../types/tenant.ts';
+import { createPeerPlaces, guardHandshakes } from '../tls/peer-door.ts';
 import { checkMember, decideAdmission, type Member } from './admission.ts';
 import type { CallServer } from './call-server.ts';
 import type { RpcCredentials } from './credentials.ts';
@@ -64,7 +66,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   });
   const port = await bind(server, listen, credentials);
   address = deps.advertise ?? hostPortText({ host: listen.host, port });
-  const endings = setUpConnections(server, { ...deps, address: () => address }, noteRefusal);
+  const endStrangers = setUpConnections(server, { ...deps, address: () => address }, noteRefusal);
   return {
     port,
     async close() {
@@ -74,7 +76,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
       // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
       server.drain(hostPortText({ host: listen.host, port }), CUT_AFTER_MS);
       server.forceShutdown();
-      for (const end of endings) end();
+      for (const end of endStrangers) end();
     },
   };
 }
@@ -99,19 +101,25 @@ function boundResets(server: Server): void {
 }
 
 /**
- * What the library has no options for: how many connections there may be, and, as its clients have it, the window. Without
+ * What the library has no options for: how many connections there may be and whose, and, as its clients have it, the window. Without
  * that a frame of 256 KiB waits four times for its sender to hear that there is room, and messages of 1 MiB travel at half
  * the rate. What it returns ends connections that have proved nothing yet.
  */
 function setUpConnections(
   server: Server,
-  { credentials, random, address }: Pick<RpcServerDeps, 'credentials' | 'random'> & { address(): string },
+  deps: Pick<RpcServerDeps, 'credentials' | 'random' | 'clock'> & { address(): string },
   noteRefusal: NoteRefusal,
 ): (() => void)[] {
   const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
-  const { secret } = credentials;
+  const { secret } = deps.credentials;
   return [...must(http2Servers, 'the gRPC library keeps its servers there').keys()].map((listening) => {
-    listening.maxConnections = LIMITS.rpcConnectionsMax;
+    const places = createPeerPlaces({
+      connectionsMax: LIMITS.rpcConnectionsMax,
+      onYield: (host) => noteRefusal({ host, reason: 'another connection needs its place' }),
+    });
+    if (secret !== undefined)
+      guardConnections(listening, { ...deps, secret, places, onRefused: noteRefusal });
+    else guardHandshakes(listening, { ...deps, places, helloMaxMs: LIMITS.rpcConnectMaxMs });
     listening.on('tlsClientError', (error: Error, { remoteAddress = '' }: TLSSocket) =>
       noteRefusal({ host: remoteAddress, reason: error.message }),
     );
@@ -120,9 +128,7 @@ function setUpConnections(
       session.settings({ initialWindowSize: WINDOW_BYTES });
     });
     listening.on('stream', endRefused);
-    return secret === undefined
-      ? () => undefined
-      : guardConnections(listening, { secret, random, address, onRefused: noteRefusal });
+    return places.endStrangers;
   });
 }
 
@@ -157,7 +163,7 @@ function bind(
   });
 }
 
-/** Refusals of one kind from one address are written to the log this often. */
+/** Refusals of one kind from one group of addresses are written to the log this often. */
 const REFUSAL_LOG_EVERY_MS = 60_000;
 const REFUSALS_MAX = 256;
 
@@ -167,7 +173,8 @@ function createRefusalNotes({ clock, log, telemetry }: RpcServerDeps): NoteRefus
   const loggedAtMs = new BoundedMap<string, number>(REFUSALS_MAX);
   return (refusal) => {
     telemetry.count('holdfast_rpc_refused_total');
-    const key = `${refusal.host} ${refusal.reason}`;
+    // Who has a network of IPv6 has addresses at will.
+    const key = `${addressGroupOf(refusal.host)} ${refusal.reason}`;
     const nowMs = clock.monotonicMs();
     if (nowMs - (loggedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSAL_LOG_EVERY_MS) return;
     loggedAtMs.set(key, nowMs);

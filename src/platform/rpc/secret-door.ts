@@ -7,6 +7,7 @@ import { ChannelCredentials } from '@grpc/grpc-js';
 import { toHex } from '../../base/bytes/bytes.ts';
 import type { RandomPort } from '../../ports/clock.ts';
 import { LIMITS } from '../../types/limits.ts';
+import type { PeerPlaces } from '../tls/peer-door.ts';
 import type { ClusterSecret } from './secret-proofs.ts';
 
 /** First word of the caller, with its nonce, and then of the callee, with its challenge. */
@@ -59,18 +60,18 @@ function greet(socket: Socket, random: RandomPort): string {
   return own;
 }
 
-/** Lets none but those who know the secret through to `server`. The function that it returns ends those who are on the way. */
+/** Lets none but those who know the secret through to `server`. */
 export function guardConnections(
   server: Http2Server,
   deps: DoorDeps & {
     /** Of this node, as others know it. */
     address(): string;
     onRefused(refusal: { host: string; reason: string }): void;
+    places: PeerPlaces;
   },
-): () => void {
-  const { secret, random } = deps;
+): void {
+  const { secret, random, places } = deps;
   const enter = server.listeners('connection');
-  const strangers = new Set<Socket>();
 
   async function admit(socket: Socket): Promise<void> {
     socket.on('error', () => undefined).setNoDelay();
@@ -90,17 +91,14 @@ export function guardConnections(
       return;
     }
     socket.write(secret.prove('callee', fields));
+    places.prove(socket);
     for (const listener of enter) listener.call(server, socket);
   }
 
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    strangers.add(socket);
-    void admit(socket).finally(() => strangers.delete(socket));
+    if (places.take(socket)) void admit(socket);
   });
-  return () => {
-    for (const socket of strangers) socket.destroy();
-  };
 }
 
 /** Shows the callee the secret, and has it show its own. Resolves with what is wrong, if anything. */

@@ -2,10 +2,24 @@
 // holds thousands of records: with a byte each they take 12 ms, and as many orders to change the keys (RFC 8446 4.6.3), of which no
 // code of ours ever hears, 30 ms. So records are counted before they are decrypted. Many small ones are handed over some at a time,
 // in turns of tenants; what is left of a read waits here, and the socket is not read meanwhile. Nor are small ones taken from a
-// client that does not take what was written to it: each of them may have an answer, which TLS would keep for it.
-import type { Socket } from 'node:net';
+// client that does not take what was written to it: each of them may have an answer, which TLS would keep for it. Until hands are
+// shaken each read waits for its turn: a record of a handshake may cost a signature, wherever it was cut, or, where clients have
+// certificates, the check of a whole chain of them.
 import { Duplex } from 'node:stream';
-import { freeMemory } from '../../base/free-memory.ts';
+import { freeMemory } from '../free-memory.ts';
+
+/** The two ends of a connection. */
+export interface SocketEnds {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  readonly remoteFamily?: string | undefined;
+  readonly localAddress?: string | undefined;
+  readonly localPort?: number | undefined;
+  readonly localFamily?: string | undefined;
+}
+
+/** A socket of Node's `net`, as a server has taken it. */
+export type TakenSocket = Duplex & SocketEnds & { setTimeout(ms: number, then?: () => void): unknown };
 
 const HEAD_BYTES = 5;
 /**
@@ -17,36 +31,60 @@ const SMALL_BYTES = 1024;
 const SLICE_RECORDS = 32;
 /** So many are what a short request comes in. */
 const FEW_RECORDS = 2;
+/** Kinds of records (RFC 8446 5.1). */
+const ENCRYPTED = 23;
+/** A change of the cipher, an alert, and what is encrypted, with which a client without a certificate ends its part: no signature. */
+const CHEAP_KINDS = new Set([20, 21, ENCRYPTED]);
 
 export interface RecordTurns {
-  /** So many small records are about to be decrypted. False: they are to wait; `goOn` is called when it is their turn. */
-  mayDecrypt(recordCount: number, goOn: () => void): boolean;
+  /** More of a handshake is about to be taken. False: it is to wait; `goOn` is called when it is its turn. */
+  mayShakeHands(goOn: () => void): boolean;
+  /**
+   * So many small records are about to be decrypted. False: they are to wait, as above. Absent: whoever has shaken hands is
+   * trusted, and none is counted.
+   */
+  mayDecrypt?(recordCount: number, goOn: () => void): boolean;
+  /**
+   * Where clients have certificates (TLS 1.3): who has sent so many encrypted bytes and not shaken hands yet loses the
+   * connection. A chain of a hundred certificates takes 0.3 s.
+   */
+  readonly certificateBytesMax?: number;
+  /** Hands are shaken. */
+  onSecured?(): void;
   /** So many bytes wait. Undefined: its tenant has too many of them. Else it is called when they wait no more. */
   hold(sizeBytes: number): (() => void) | undefined;
 }
 
+/** How far what came is cut into records. */
+interface Place {
+  /** In the record that has begun: of its head, and of what follows it. */
+  headAt: number;
+  leftBytes: number;
+  kind: number;
+  /** So many encrypted bytes may still come before hands are shaken. */
+  certificateBytes: number;
+}
+
 /** To be given to Node's TLS server instead of the socket that it was taken with. It ends with the socket, and the socket with it. */
 export class TlsRecords extends Duplex {
-  /** What is decrypted comes on it, once hands are shaken. */
-  secured: Socket | undefined;
-
-  readonly #socket: Socket;
+  readonly #socket: TakenSocket;
   readonly #turns: RecordTurns;
   /** What was read and is not handed over yet. */
   #rest: Buffer[] = [];
-  /** In the record that has begun: of its head, and of what follows it. */
-  #headAt = 0;
-  #leftBytes = 0;
+  #place: Place;
+  #secured: TakenSocket | undefined;
   #hasEnded = false;
   #waits = false;
   /** The next slice is asked for already, and has its turn. */
   #hasTurn = false;
   #giveBack: (() => void) | undefined;
 
-  constructor(socket: Socket, turns: RecordTurns) {
-    super({ allowHalfOpen: true });
+  constructor(socket: TakenSocket, turns: RecordTurns) {
+    super({ allowHalfOpen: socket.allowHalfOpen });
     this.#socket = socket;
     this.#turns = turns;
+    const { certificateBytesMax: certificateBytes = Number.POSITIVE_INFINITY } = turns;
+    this.#place = { headAt: 0, leftBytes: 0, kind: 0, certificateBytes };
     socket.on('data', (bytes: Buffer) => {
       this.#rest.push(bytes);
       this.#handOver();
@@ -62,17 +100,22 @@ export class TlsRecords extends Duplex {
     socket.resume();
   }
 
+  /** What is decrypted comes on it, once hands are shaken. */
+  get secured(): TakenSocket | undefined {
+    return this.#secured;
+  }
+
+  /** Hands are shaken. */
+  secure(secured: TakenSocket): void {
+    this.#secured = secured;
+    this.#place.certificateBytes = Number.POSITIVE_INFINITY;
+    this.#turns.onSecured?.();
+  }
+
   /** The two ends, for the socket of TLS, which knows none of them by itself. */
-  get ends(): Partial<Socket> {
+  get ends(): SocketEnds {
     const { remoteAddress, remotePort, remoteFamily, localAddress, localPort, localFamily } = this.#socket;
-    return {
-      remoteAddress,
-      remotePort,
-      remoteFamily,
-      localAddress,
-      localPort,
-      localFamily,
-    } as Partial<Socket>;
+    return { remoteAddress, remotePort, remoteFamily, localAddress, localPort, localFamily };
   }
 
   /** What comes is handed over by itself while it is wanted. */
@@ -142,49 +185,38 @@ export class TlsRecords extends Duplex {
 
   /** The beginning of what was read that may be decrypted now. */
   #sliceOf(bytes: Buffer): Buffer | undefined {
-    const place = { headAt: this.#headAt, leftBytes: this.#leftBytes };
-    const { to, count } = this.#cut(bytes);
-    if (count > FEW_RECORDS && !this.#mayDecrypt(count)) {
-      this.#headAt = place.headAt;
-      this.#leftBytes = place.leftBytes;
+    const isOpening = this.#secured === undefined;
+    const { certificateBytesMax, mayDecrypt } = this.#turns;
+    if (!isOpening && mayDecrypt === undefined) return bytes;
+    const place = { ...this.#place };
+    const { to, count, isCheap } = cut(bytes, place);
+    if (to === 0) {
+      // What was handed over has been looked at, unless nobody has taken it yet.
+      if (this.readableLength === 0) this.destroy();
       return undefined;
     }
+    const isHandshake = isOpening && (certificateBytesMax !== undefined || !isCheap);
+    if ((isHandshake || count > FEW_RECORDS) && !this.#hasOwnTurn(isHandshake, count)) return undefined;
     this.#hasTurn = false;
+    this.#place = place;
     return to === bytes.length ? bytes : bytes.subarray(0, to);
   }
 
-  #mayDecrypt(count: number): boolean {
+  #hasOwnTurn(isHandshake: boolean, count: number): boolean {
     // "drain" tells when it has taken it.
     if (this.#socket.writableNeedDrain) return false;
     if (this.#hasTurn) return true;
-    this.#waits = !this.#turns.mayDecrypt(count, () => {
+    const goOn = () => {
       this.#waits = false;
       this.#hasTurn = true;
       this.#handOver();
-    });
+    };
+    const { mayDecrypt } = this.#turns;
+    this.#waits =
+      isHandshake || mayDecrypt === undefined
+        ? !this.#turns.mayShakeHands(goOn)
+        : !mayDecrypt.call(this.#turns, count, goOn);
     return !this.#waits;
-  }
-
-  /** Up to where a slice goes that has no more small records than one may have, and how many these are. */
-  #cut(bytes: Buffer): { to: number; count: number } {
-    let count = 0;
-    let at = 0;
-    while (at < bytes.length && count < SLICE_RECORDS) {
-      if (this.#headAt < HEAD_BYTES) {
-        const byte = bytes[at++] ?? 0;
-        if (this.#headAt === 3) this.#leftBytes = byte * 256;
-        if (this.#headAt === 4) this.#leftBytes += byte;
-        this.#headAt++;
-        if (this.#headAt < HEAD_BYTES) continue;
-        if (this.#leftBytes < SMALL_BYTES) count++;
-      } else {
-        const step = Math.min(this.#leftBytes, bytes.length - at);
-        at += step;
-        this.#leftBytes -= step;
-      }
-      if (this.#leftBytes === 0) this.#headAt = 0;
-    }
-    return { to: at, count };
   }
 
   /** What is not handed over waits: no more is read. */
@@ -198,7 +230,39 @@ export class TlsRecords extends Duplex {
   }
 }
 
-type SocketOfHandle = Socket & { _handle?: { reading: boolean; readStop(): void; readStart(): void } | null };
+/** Up to where a slice goes that has no more small records than one may have, how many these are, and whether all are cheap. */
+function cut(bytes: Buffer, place: Place): { to: number; count: number; isCheap: boolean } {
+  let count = 0;
+  let at = 0;
+  let isCheap = true;
+  while (at < bytes.length && count < SLICE_RECORDS) {
+    if (place.headAt < HEAD_BYTES) {
+      const byte = bytes[at++] ?? 0;
+      if (place.headAt === 0) place.kind = byte;
+      if (place.headAt === 3) place.leftBytes = byte * 256;
+      if (place.headAt === 4) place.leftBytes += byte;
+      place.headAt++;
+      isCheap &&= CHEAP_KINDS.has(place.kind);
+      if (place.headAt < HEAD_BYTES) continue;
+      if (place.leftBytes < SMALL_BYTES) count++;
+    } else {
+      const isEncrypted = place.kind === ENCRYPTED;
+      if (isEncrypted && place.certificateBytes === 0) break;
+      const most = isEncrypted ? place.certificateBytes : place.leftBytes;
+      const step = Math.min(place.leftBytes, bytes.length - at, most);
+      at += step;
+      place.leftBytes -= step;
+      if (isEncrypted) place.certificateBytes -= step;
+      isCheap &&= CHEAP_KINDS.has(place.kind);
+    }
+    if (place.leftBytes === 0) place.headAt = 0;
+  }
+  return { to: at, count, isCheap };
+}
+
+type SocketOfHandle = TakenSocket & {
+  _handle?: { reading: boolean; readStop(): void; readStart(): void } | null;
+};
 
 /** At once: a socket that is paused would read once more. */
 function stopReading(socket: SocketOfHandle): void {

@@ -9,17 +9,23 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-const record = (sizeBytes: number) =>
+const record = (sizeBytes: number, kind = 23) =>
   Buffer.concat([
-    Buffer.from([23, 3, 3, sizeBytes >> 8, sizeBytes & 255]),
+    Buffer.from([kind, 3, 3, sizeBytes >> 8, sizeBytes & 255]),
     Buffer.alloc(sizeBytes, sizeBytes),
   ]);
 const records = (count: number, sizeBytes: number) =>
   Buffer.concat(Array.from({ length: count }, () => record(sizeBytes)));
 
+interface Options {
+  waits?: boolean;
+  mayHold?: boolean;
+  certificateBytesMax?: number;
+}
+
 /** Records of a client that wait until `goOn` is called, unless `waits` is false. */
-async function open({ waits = true, mayHold = true } = {}) {
-  const asked: { count: number; goOn(): void }[] = [];
+async function open({ waits = true, mayHold = true, ...limits }: Options = {}) {
+  const asked: { count?: number; goOn(): void }[] = [];
   const held = { bytes: 0 };
   let wake = () => {};
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(0, '127.0.0.1');
@@ -28,6 +34,12 @@ async function open({ waits = true, mayHold = true } = {}) {
   const [socket] = (await once(server, 'connection')) as [Socket];
   client.on('error', () => {});
   const taken = new TlsRecords(socket, {
+    ...limits,
+    mayShakeHands(goOn) {
+      asked.push({ goOn });
+      wake();
+      return !waits;
+    },
     mayDecrypt(count, goOn) {
       asked.push({ count, goOn });
       wake();
@@ -108,4 +120,30 @@ test('where a tenant has too many bytes that wait, the connection ends', async (
   client.write(records(100, 18));
   client.resume();
   await once(client, 'close');
+});
+
+test('each piece of a handshake waits for its turn, wherever it is cut, until hands are shaken', async () => {
+  const { client, socket, taken, asked, received, until } = await open();
+  // A record that begins with a byte would have had its turn for that.
+  const hello = record(300, 22);
+  for (const [turn, piece] of [hello.subarray(0, 1), hello.subarray(1)].entries()) {
+    client.write(piece);
+    await until(() => asked.length === turn + 1);
+    expect(received().length).toBe(turn);
+    asked[turn]?.goOn();
+  }
+  await until(() => received().length === hello.length);
+  taken.secure(socket);
+  client.write(record(300, 22));
+  await until(() => received().length === 2 * hello.length);
+  expect(asked.length).toBe(2);
+});
+
+test('who has sent more than a handshake with certificates has, and shaken no hands, loses the connection', async () => {
+  const { client, asked, received } = await open({ waits: false, certificateBytesMax: 1000 });
+  client.write(records(3, 500));
+  client.resume();
+  await once(client, 'close');
+  // With the heads of three records.
+  expect([received().length, asked.length]).toEqual([1015, 1]);
 });
