@@ -142,8 +142,12 @@ export interface StateReader {
   counters(names: readonly string[]): Promise<number[]>;
   /** The same of those that are vectors. */
   vectors(names: readonly string[]): Promise<number[][]>;
-  /** All tables of the column `rows`, and the counters, at one moment. One call at a time; forwards only. Close it. */
-  view(): StateView;
+  /**
+   * Tables of the column `rows`, and the counters, at one moment. One call at a time; forwards only. Close it. Opening it finds the
+   * first row, past all that was deleted before it: who reads no versions leaves out their tables, with `from`, which is the first
+   * one that is read.
+   */
+  view(from?: TableRef): StateView;
 }
 
 export interface StateView extends Omit<StateReader, 'view'> {

@@ -215,7 +215,7 @@ export const noteKeyUses = defineCommand<CommandOf<'note-key-uses'>, OutcomeOf<'
 export const readIdentities: QuerySpec<QueryOf<'read-identities'>, ResultOf<'read-identities'>> = {
   ownerOf: ({ accountId }) => accountId,
   async run({ accountId, keys = [], ranges = [] }, state) {
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const addresses = keys.map((key) => identityRow(accountId, key));
       const [revision, ...rows] = await view.rows([identityRevisionRow(accountId), ...addresses]);
@@ -288,7 +288,7 @@ export async function readPrincipal(
     for (const { text } of texts) leftBytes -= text.length;
     return leftBytes >= 0;
   };
-  const view = state.view();
+  const view = state.view(TABLES.buckets);
   const read = async (keys: readonly string[]): Promise<(IdentityRecord | undefined)[]> => {
     const rows = await view.rows(keys.map((key) => identityRow(accountId, key)));
     return rows.map((row) => row && identityCodec.decode(row));

@@ -152,7 +152,7 @@ export const changeTenancy = defineCommand<Change, OutcomeOf<'change-tenancy'>>(
 
 export const findTenancyChanges: QuerySpec<QueryOf<'tenancy-changes'>, ResultOf<'tenancy-changes'>> = {
   async run({ since, limit }, state) {
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const [last] = await view.rows([TENANCY_SEQUENCE_ROW]);
       const lastChange = last === undefined ? 0 : tenancySequenceCodec.decode(last).lastChange;

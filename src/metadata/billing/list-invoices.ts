@@ -15,7 +15,7 @@ const LISTS_READ_MAX = 2000;
 
 export const listPriceLists: QuerySpec<QueryOf<'list-price-lists'>, ResultOf<'list-price-lists'>> = {
   async run(_query, state) {
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const all = { table: TABLES.priceLists, gte: behind(undefined), lt: TABLE_END, limit: LISTS_READ_MAX };
       const rows = await view.range(all);
@@ -32,7 +32,7 @@ export const listPriceLists: QuerySpec<QueryOf<'list-price-lists'>, ResultOf<'li
 export const listInvoices: QuerySpec<QueryOf<'list-invoices'>, ResultOf<'list-invoices'>> = {
   async run({ after, limit }, state) {
     const range = { table: TABLES.invoices, gte: u48(after + 1), lt: u48(END_OF_TIME_MS), limit };
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const rows = await view.range(range);
       const [billing] = await view.rows([BILLING_ROW]);

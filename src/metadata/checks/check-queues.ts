@@ -14,7 +14,7 @@ import { pieceRow, readPieceKey } from '../versions/piece-rows.ts';
 
 export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {
   async run({ blobIds }, state) {
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const unlinked = new Set<BlobId>();
       for (const blobId of blobIds) if (await isUnlinked(view, blobId)) unlinked.add(blobId);
@@ -90,7 +90,7 @@ const QUEUES: Readonly<Partial<Record<PendingKind, TableRef>>> = {
 
 export const countPending: QuerySpec<QueryOf<'count-pending'>, ResultOf<'count-pending'>> = {
   async run(_query, state) {
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     const pending: Pending[] = [];
     try {
       for (const [kind, table] of Object.entries(QUEUES) as [PendingKind, TableRef][]) {

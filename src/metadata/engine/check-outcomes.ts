@@ -11,7 +11,7 @@ const MINUTE_BYTES = 4;
 /** Every index row leads to an outcome; as many outcomes as index rows, so that each will be forgotten. */
 export const checkOutcomes: QuerySpec<object, ResultOf<'check-outcomes'>> = {
   async run(_query, state, { shard }) {
-    const view = state.view();
+    const view = state.view(ENGINE_TABLES.self);
     const findings: Finding[] = [];
     try {
       let indexCount = 0;

@@ -31,8 +31,8 @@ export function readInTurns(state: StateReader, turns: QueryTurns): StateReader 
   return {
     ...state,
     ...readsInTurns(state, mayRead),
-    view() {
-      const view = state.view();
+    view(from) {
+      const view = state.view(from);
       return { ...view, ...readsInTurns(view, mayRead), close: () => view.close() };
     },
   };

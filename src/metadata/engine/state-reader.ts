@@ -26,7 +26,7 @@ export function createStateReader(shard: number, kv: KvPort): StateReader {
     },
     counters: (names) => readCounters(shard, kv, names),
     vectors: (names) => readVectors(shard, kv, names),
-    view: () => openStateView(shard, kv),
+    view: (from) => openStateView(shard, kv, from),
   };
 }
 

@@ -2,13 +2,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
+import { OWNER, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
 import { allRows } from '../../base/table-rows.ts';
 import { createMemoryKv } from '../../platform/memory/memory-kv.ts';
 import { openRocksdbKv } from '../../platform/rocksdb/rocksdb-kv.ts';
 import type { KvPort } from '../../ports/kv.ts';
 import type { TableRef } from '../../ports/state-machine.ts';
+import { TABLES } from '../schema/keyspace.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
 import { openStateView } from './state-view.ts';
 
@@ -106,5 +108,17 @@ test.each<[string, () => Promise<KvPort>]>([
   for await (const row of allRows(counted, TABLE)) seen.push(row);
   expect(text(seen)).toEqual(keys);
   expect(Math.max(...pageCounts)).toBeLessThan(10);
+  view.close();
+});
+
+test('identities and events are read behind all that was deleted of versions', async () => {
+  const world = await openMetadata();
+  const opened = vi.spyOn(world.kv, 'cursor');
+  await world.query('read-identities', { accountId: OWNER, keys: [], ranges: [] });
+  await world.query('list-events', { consumer: 'feed', limit: 1 });
+  const firstTables = opened.mock.calls.map(([{ gte }]) => gte[2]);
+  expect(firstTables).toEqual([TABLES.buckets.id, TABLES.buckets.id]);
+  const view = openStateView(0, world.kv, TABLES.buckets);
+  await expect(view.range({ ...all, table: TABLES.objects })).rejects.toThrow('a view is of one column');
   view.close();
 });

@@ -14,9 +14,9 @@ const BEHIND_TABLES: TableRef = { id: 0xff, column: 'rows' };
 /** Read at first: a range may end long before its limit, and what lies behind it is another table's. */
 const FIRST_ROWS = 8;
 
-export function openStateView(shard: number, kv: KvPort): StateView {
+export function openStateView(shard: number, kv: KvPort, from: TableRef = FIRST_TABLE): StateView {
   const shardBounds = {
-    gte: rowKey(shard, FIRST_TABLE, EMPTY_BYTES),
+    gte: rowKey(shard, from, EMPTY_BYTES),
     lt: rowKey(shard, BEHIND_TABLES, EMPTY_BYTES),
   };
   const cursor = kv.cursor({
@@ -25,6 +25,8 @@ export function openStateView(shard: number, kv: KvPort): StateView {
     isNow: true,
     bytesMax: LIMITS.syncReadBytesMax,
   });
+
+  const isIn = ({ id, column }: TableRef) => column === 'rows' && id >= from.id;
 
   async function valueAt(key: Uint8Array): Promise<Uint8Array | undefined> {
     cursor.seek(key);
@@ -58,18 +60,18 @@ export function openStateView(shard: number, kv: KvPort): StateView {
     async rows(addresses) {
       const values: (Uint8Array | undefined)[] = [];
       for (const { table, key } of addresses) {
-        assert(table.column === 'rows', 'a view is of one column');
+        assert(isIn(table), 'a view is of one column');
         values.push(await valueAt(rowKey(shard, table, key)));
       }
       return values;
     },
     async range({ table, gte, lt, limit, reverse = false, bytesMax }) {
-      assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
+      assert(isIn(table) && !reverse, 'a view is of one column and goes forwards');
       cursor.seek(rowKey(shard, table, gte));
       return take(rowKey(shard, table, lt), limit, bytesMax);
     },
     cursor({ table, gte, lt, reverse = false, bytesMax }): RowCursor {
-      assert(table.column === 'rows' && !reverse, 'a view is of one column and goes forwards');
+      assert(isIn(table) && !reverse, 'a view is of one column and goes forwards');
       const least = rowKey(shard, table, gte);
       const end = rowKey(shard, table, lt);
       // The view is shared: another reader may have moved the cursor.

@@ -5,7 +5,7 @@ import { LIMITS } from '../../types/limits.ts';
 import { eventCodec } from '../../types/records/event-record.ts';
 import { historyRow } from '../blobs/history.ts';
 import { COUNTER } from '../schema/counters.ts';
-import { HISTORY_ROW } from '../schema/keyspace.ts';
+import { HISTORY_ROW, TABLES } from '../schema/keyspace.ts';
 import { decodeEventCursor, eventCursorRow, eventRange, oldestEvent, seqOfEvent } from './event-rows.ts';
 
 type Query = QueryOf<'list-events'>;
@@ -14,7 +14,7 @@ type Result = ResultOf<'list-events'>;
 export const listEvents: QuerySpec<Query, Result> = {
   async run({ consumer, from, bucketId, limit }, state) {
     // Numbers and rows of one moment: what is missing between them is lost.
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const [total = 0] = await view.counters([COUNTER.events(consumer)]);
       const [cursorRow, history] = await view.rows([eventCursorRow(consumer), HISTORY_ROW]);

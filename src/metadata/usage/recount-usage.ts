@@ -73,7 +73,7 @@ async function sumDays(
 /** The same of what an account holds by the counters of its buckets, for quotas: accounts of earlier releases have none. */
 export const recountAccount: QuerySpec<QueryOf<'recount-account'>, ResultOf<'recount-account'>> = {
   async run({ accountId }, state) {
-    const view = state.view();
+    const view = state.view(TABLES.buckets);
     try {
       const sums = [0, 0, 0];
       for await (const { key } of allRows(view, TABLES.usageStates, u48(Number(accountId)))) {
