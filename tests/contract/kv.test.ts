@@ -246,7 +246,7 @@ describe.each([
   test('a cursor is a consistent view that can be re-positioned', async () => {
     const kv = await open();
     await kv.commit(['b', 'd', 'f', 'h'].map((key) => put(key, '1')));
-    const cursor = kv.cursor({ column: 'rows', gte: utf8('b'), lt: utf8('h') });
+    const cursor = kv.cursor({ column: 'rows', gte: utf8('b'), lt: utf8('h'), isNow: true });
     await kv.commit([put('c', '2'), put('d', '2'), put('f', null)]);
     expect(shown(await cursor.next(1))).toEqual(['b=1']);
     expect(shown(await cursor.next(10))).toEqual(['d=1', 'f=1']);
