@@ -430,9 +430,9 @@ end of a body (32 in a turn, or four documents), and, in the process that has th
 
 Requests start in turns, too: from the head to what a request first waits for, with its authentication, starts take
 requestStartsTurnMs of one turn of the loop, and the others wait for the next turns. While nobody waits a request starts at once.
-Next is who has had least of this time of late, by the address, by the access key (another in a presigned URL) or API key that the request names or by the account
-that the connection has proved, whichever has had most: so neither many addresses of one key nor many keys of one address or account
-come before one that asks seldom, and all requests that name no key are together like one key. One request of a connection waits so at most, so that connections bound how many do; one whose connection has ended meanwhile never begins.
+Next is who has had least of this time of late, by the address, by the account that the connection has proved, or within that by the access key (another in a presigned URL) or API key
+that the request names, whichever has had most: so neither many addresses of one account nor many keys of one address or account come before one that asks seldom, and all requests that name no
+key are together like one key. Until the connection has proved an account a key counts within its address: whoever names another's key slows nobody down. One request of a connection waits so at most, so that connections bound how many do; one whose connection has ended meanwhile never begins.
 
 What a shard decides in one entry is decided in one piece: the deletion of 1,000 keys, or of deleteVersionedKeysMax in a bucket with versions, or of deleteKeysBytesMax of long ones, a step of a
 prefix MOVE, the MOVE of a key with thousands of versions, a composition of composeSegmentsMax pieces. On a busy machine of two cores such a

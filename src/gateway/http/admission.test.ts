@@ -94,6 +94,24 @@ test('a request does not wait for requests of its address with another access ke
   expect(begun.indexOf('own')).toBe(2);
 });
 
+test('a request does not wait for those who name its access key and have proved nothing, or another account', async () => {
+  const { live, begun, connect, ask, turnAll } = setUp();
+  const connectAs = (account: string, address: string) => {
+    const socket = connect(address);
+    live.connections.prove(must(live.connections.get(socket), 'it is open'), { account });
+    return socket;
+  };
+  for (const open of [connect, (address: string) => connectAs('attacker', address)]) {
+    for (let at = 0; at < 8; at++) ask('crowd', open(`192.0.2.${at}`), { accessKey: 'OWN' });
+  }
+  await turnAll();
+  begun.length = 0;
+  for (let at = 0; at < 4; at++) ask('other', connect('198.51.100.1'), { accessKey: 'OTHER' });
+  ask('own', connectAs('own', '203.0.113.1'), { accessKey: 'OWN' });
+  await turnAll();
+  expect(begun.indexOf('own')).toBe(1);
+});
+
 test('a request whose connection has ended before its turn never begins', async () => {
   const { live, begun, connect, ask, turnAll } = setUp();
   const sockets = ['first', 'gone', 'closing', 'last'].map((name) => {
@@ -161,13 +179,25 @@ test('a sender is the address, as a trusted proxy reports it, and the access key
     return senderOf({ socket, headers, url } as unknown as IncomingMessage, viewer, undefined);
   };
   const v4 = 'AWS4-HMAC-SHA256 Credential=KEY/20260101/us-east-1/s3/aws4_request, SignedHeaders=host';
-  expect(sender('198.51.100.1', { authorization: v4 })).toEqual(['198.51.100.1', 'KEY']);
-  expect(sender('198.51.100.1', { authorization: 'AWS KEY:signature' })).toEqual(['198.51.100.1', 'KEY']);
-  expect(sender('198.51.100.1', {}, '/b/k?X-Amz-Credential=KEY%2F2026')).toEqual(['198.51.100.1', '?KEY']);
-  expect(sender('198.51.100.1', {}, '/b/k?AWSAccessKeyId=KEY&x=y')).toEqual(['198.51.100.1', '?KEY']);
+  expect(sender('198.51.100.1', { authorization: v4 })).toEqual(['198.51.100.1', 'KEY 198.51.100.1']);
+  expect(sender('198.51.100.1', { authorization: 'AWS KEY:signature' })).toEqual([
+    '198.51.100.1',
+    'KEY 198.51.100.1',
+  ]);
+  expect(sender('198.51.100.1', {}, '/b/k?X-Amz-Credential=KEY%2F2026')).toEqual([
+    '198.51.100.1',
+    '?KEY 198.51.100.1',
+  ]);
+  expect(sender('198.51.100.1', {}, '/b/k?AWSAccessKeyId=KEY&x=y')).toEqual([
+    '198.51.100.1',
+    '?KEY 198.51.100.1',
+  ]);
   const basic = ['dXNlcjpvbmU=', 'dXNlcjp0d28='];
   for (const sent of basic)
-    expect(sender('198.51.100.1', { authorization: `basic  ${sent}` })).toEqual(['198.51.100.1', sent]);
+    expect(sender('198.51.100.1', { authorization: `basic  ${sent}` })).toEqual([
+      '198.51.100.1',
+      `${sent} 198.51.100.1`,
+    ]);
   expect(sender('2001:db8::1', {})).toEqual(['2001:db8:0:0::/64', '']);
   const forwarded = { 'x-forwarded-for': '203.0.113.5' };
   expect(sender('192.0.2.1', forwarded)).toEqual(['203.0.113.5', '']);

@@ -13,7 +13,8 @@ const KEY_CHARACTERS_MAX = 128;
 
 /**
  * The client's address, the access key that it names, or its login and API key as they are sent ('' for none), and the account
- * that has proved itself on the connection before. A key that a presigned URL names is another than the same key in a header.
+ * that has proved itself on the connection before. Anybody may name a key: it counts for itself within that account, and before
+ * one has proved itself within the address. A key that a presigned URL names is another than the same key in a header.
  * `tenant`: of the connection, which a proxy may share among clients.
  */
 export function senderOf(
@@ -25,11 +26,17 @@ export function senderOf(
   const key = authorization === undefined ? keyOfQuery(url) : keyNamedIn(authorization);
   if (forwarded === undefined && tenant !== undefined) {
     const { account, address } = tenant;
-    return account === undefined ? [address, key] : [address, key, account];
+    return account === undefined ? [address, within(address, key)] : [address, within(account, key), account];
   }
   const values = forwarded === undefined ? {} : { 'x-forwarded-for': String(forwarded) };
   const { remoteAddress } = viewer.view(socket, { values, sentNames: [], sentValues: [] });
-  return [addressGroupOf(remoteAddress), key];
+  const address = addressGroupOf(remoteAddress);
+  return [address, within(address, key)];
+}
+
+/** Who names no key is like all who name none. */
+function within(owner: string, key: string): string {
+  return key === '' ? '' : `${key} ${owner}`;
 }
 
 function keyOfQuery(url: string): string {
