@@ -37,6 +37,7 @@ export async function readWhole(
 ): Promise<Buffer> {
   const { body } = exchange;
   if (body.isAtEnd) return Buffer.alloc(0);
+  const sentByClient = exchange.patience.begin('client');
   const isDone = new AbortController();
   void clock.sleep(bodyMaxMs, isDone.signal).then(() => {
     if (!isDone.signal.aborted) body.fail(new AppError('RequestTimeout'));
@@ -56,5 +57,6 @@ export async function readWhole(
     }
   } finally {
     isDone.abort();
+    sentByClient();
   }
 }

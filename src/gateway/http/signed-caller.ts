@@ -65,7 +65,8 @@ async function takeSigned(
     const body = await (policy.isShed ? readProved(deps, exchange, policy) : readWhole(exchange, reading));
     if (sentDigest.toLowerCase() !== hash('sha256', body)) throw new AppError('XAmzContentSHA256Mismatch');
     // The client has taken its time for the body: its key or its rights may be gone since.
-    const present = await deps.identities.requireStill(caller);
+    const looking = deps.identities.requireStill(caller);
+    const present = looking && (await exchange.inTime(looking));
     if (present !== undefined) requireMayAsk(policy, present);
     return { ...caller, ...present, body };
   }
@@ -92,7 +93,7 @@ async function requireSigner(
   deps: ServiceDependencies,
   exchange: Exchange,
 ): Promise<void> {
-  const signer = await findSigner(checking(policy, deps, exchange), headOf(deps, exchange));
+  const signer = await exchange.inTime(findSigner(checking(policy, deps, exchange), headOf(deps, exchange)));
   requireMayAsk(policy, signer?.identity);
 }
 
@@ -101,10 +102,8 @@ async function identify(
   deps: ServiceDependencies,
   { exchange, record, payloadHash }: Asked & { payloadHash: string },
 ): Promise<Omit<SignedCaller, 'body'>> {
-  const { caller } = await authenticate(checking(policy, deps, exchange), {
-    ...headOf(deps, exchange),
-    payloadHash,
-  });
+  const asked = { ...headOf(deps, exchange), payloadHash };
+  const { caller } = await exchange.inTime(authenticate(checking(policy, deps, exchange), asked));
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
   const { account, accessKey, principal } = caller;
   exchange.proveAccount(account.accountId, signerOf(caller));

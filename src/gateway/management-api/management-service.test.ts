@@ -6,6 +6,7 @@ import {
   openManagementWorld,
 } from '../../../tests/support/accounts/management-world.ts';
 import { openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
+import { systemClock } from '../../platform/system-clock.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 let world: ManagementWorld;
@@ -45,6 +46,19 @@ test('an answer to a GET counts in the memory for bodies while it is made, by th
     [1000 * managementRecordMemoryBytes, payer],
   ]);
   counted.mockRestore();
+});
+
+test('a GET waits for all that does not answer no longer than one request may', async () => {
+  const fast = {
+    ...systemClock,
+    monotonicMs: () => 100 * systemClock.monotonicMs(),
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / 100, signal),
+  };
+  const slow = await openManagementWorld({ clock: fast });
+  vi.spyOn(slow.tenancy, 'listMembers').mockReturnValue(new Promise(() => {}));
+  const { status, json } = await slow.call({ path: '/members' });
+  expect([status, json.success]).toEqual([503, false]);
+  await slow.close();
 });
 
 test.each([

@@ -48,7 +48,8 @@ const basicCredentials: AuthenticationPolicy<ManagementCaller> = {
     refuseForeignPages(exchange);
     const given = credentialsIn(exchange.headers.values.authorization);
     const { address } = exchange.tenant;
-    const authenticate = async () => given && apiOf(deps).authenticate({ ...given, address });
+    const authenticate = async () =>
+      given && exchange.inTime(apiOf(deps).authenticate({ ...given, address }));
     const caller = await authenticate();
     if (given === undefined || caller === undefined) throw wrongCredentials();
     noteCaller(record, exchange, caller);
@@ -136,7 +137,8 @@ export const managementService: Service<ManagementCaller> = {
     const act = () =>
       apiOf(deps).answer({ method, url: uri, body, caller, payer, gone: () => exchange.signal });
     // Whoever may ask a thousand times a minute may ask for the longest page each time.
-    if (method === 'GET') return withAnswerMemory(deps, { exchange, sizeBytes: pageBytes(uri) }, act);
+    if (method === 'GET')
+      return exchange.inTime(withAnswerMemory(deps, { exchange, sizeBytes: pageBytes(uri) }, act));
     const key = headers.values[IDEMPOTENCY_HEADER];
     if (method !== 'POST' || key === undefined) return act();
     const post = { key, keyId: caller.keyId, payer, apiKey, url: uri, body };

@@ -10,6 +10,7 @@ import {
 } from '../../../src/gateway/management-api/management-api.ts';
 import type { RequestRateLimits } from '../../../src/gateway/management-api/request-rates.ts';
 import { systemClock, systemRandom } from '../../../src/platform/system-clock.ts';
+import type { ClockPort } from '../../../src/ports/clock.ts';
 import type { MetadataPort } from '../../../src/ports/metadata/port.ts';
 import { AppError } from '../../../src/types/errors.ts';
 import { type GatewayWorld, openGatewayWorld } from '../objects/gateway-world.ts';
@@ -69,6 +70,8 @@ export async function openManagementWorld(
     settings?: Partial<GatewaySettings>;
     /** Default its own. */
     document?: ManagementApi['document'];
+    /** Of the gateway. */
+    clock?: ClockPort;
   } = {},
 ): Promise<ManagementWorld> {
   const tenancy = createModelTenancy();
@@ -87,7 +90,7 @@ export async function openManagementWorld(
   const own = createManagementApi({ ...managementDependencies(metadata, tenancy), rateLimits });
   const managementApi = { ...own, ...(options.document && { document: options.document }) };
   const world = await openGatewayWorld({
-    deps: { managementApi },
+    deps: { managementApi, ...(options.clock && { clock: options.clock }) },
     ...(options.settings && { settings: options.settings }),
   });
   shards = world.metadata.shards;
