@@ -8,12 +8,12 @@ interface ParserError extends Error {
   code?: string;
 }
 
-/** The error of the catalogue for one of Node's; undefined when the client cannot be answered. */
+/**
+ * The error of the catalogue for one of Node's; undefined when the client cannot be answered: what fails is its connection, or TLS,
+ * and nothing that it has sent.
+ */
 export function protocolError(error: ParserError): AppError | undefined {
   switch (error.code) {
-    case 'ECONNRESET':
-    case 'EPIPE':
-      return undefined;
     case 'HPE_HEADER_OVERFLOW':
       return new AppError('RequestHeaderSectionTooLarge');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -25,6 +25,7 @@ export function protocolError(error: ParserError): AppError | undefined {
     case 'HPE_STRICT':
       return new AppError('IncompleteBody');
     default:
+      if (error.code?.startsWith('HPE_') !== true) return undefined;
       return new AppError('BadRequest', { message: 'An error occurred when parsing the HTTP request.' });
   }
 }
