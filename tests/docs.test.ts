@@ -435,8 +435,8 @@ that the request names, whichever has had most: so neither many addresses of one
 key are together like one key. Until the connection has proved an account a key counts within its address: whoever names another's key slows nobody down. One request of a connection waits so at most, so that connections bound how many do; one whose connection has ended meanwhile never begins.
 
 What a shard decides in one entry is decided in one piece: the deletion of 1,000 keys, or of deleteVersionedKeysMax in a bucket with versions, or of deleteKeysBytesMax of long ones, a step of a
-prefix MOVE, the MOVE of a key with thousands of versions, a composition of composeSegmentsMax pieces. On a busy machine of two cores such a
-piece kept the thread for 50 to 150 ms. Of an upload of 10,000 parts the list is checked, its checksum combined and the manifest
+prefix MOVE, the MOVE of a key with moveVersionsMax versions, a composition of composeSegmentsMax pieces. Such a
+piece keeps the thread for 15 to 45 ms of its processor time. Of an upload of 10,000 parts the list is checked, its checksum combined and the manifest
 made in turns before that; what is left keeps it for some 40 ms. Commands that have read 200 rows or 200 KiB of them
 take turns, by the bucket's owner: one of them in a turn of the loop, and after one that took more than 40 ms all others have the thread for as long. Of one owner two that
 read them by and by (a Complete) are under way, of all owners eight: each holds what it has read until it is decided. Completes of up to 8 parts have as many places of their own, and wait for none of thousands. A list of parts that is wrong, or a MOVE onto what it may not replace, is refused before more is read. Shorter commands and queries, of which hundreds may be ready at once, have some 8 ms of a turn together; the rest waits for the next turns, by the account that asks. What one write of the store holds (commitGroupRowsMax rows, or one entry) is encoded in one turn, and leaves the overlays in one.

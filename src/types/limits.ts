@@ -236,17 +236,23 @@ export const LIMITS = {
   moveKeysMax: 500,
   /** The same where clients wait beside it: what one of them waits for is short. */
   moveKeysBesideOthersMax: 64,
-  /** Of one key, which moves in one entry; with more it moves in several. */
-  moveVersionsMax: 10_000,
+  /** Of one key, which moves in one entry: some 20 ms of the thread; with more it moves in several. */
+  moveVersionsMax: 1000,
   /** Versions of one of those entries, and where clients wait beside it. */
-  moveStepVersionsMax: 2000,
+  moveStepVersionsMax: 1000,
   moveStepVersionsBesideOthersMax: 250,
   /** Bytes of versions that one entry moves; one key at least. */
   moveBytesMax: 8 * MiB,
-  /** With which a step of a prefix is full: that is 80 ms of the thread. One key at least. */
-  moveStepBytesMax: 2 * MiB,
-  /** The same of one key's versions below the latest, which move in one entry; with more they move in several. */
-  moveKeyBytesMax: 32 * MiB,
+  /** With which a step of a prefix is full. One key at least. Of one key, what the keys of its versions' rows take of an entry. */
+  moveStepBytesMax: 1 * MiB,
+  /** Bytes of one key's versions below the latest, which move in one entry; with more they move in several. */
+  moveKeyBytesMax: 8 * MiB,
+  /**
+   * Of one key that moves in several entries, where one of its versions may not move: all are looked at before the first one does.
+   * With more it is refused.
+   */
+  moveCheckedVersionsMax: 10_000,
+  moveCheckedBytesMax: 32 * MiB,
   /** Errors of a prefix rename that are stored for repeated requests. */
   moveErrorsKeptMax: 1000,
   moveErrorsKeptBytesMax: 256 * KiB,

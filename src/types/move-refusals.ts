@@ -12,7 +12,7 @@ export type MoveRefusal =
   | { kind: 'blocked'; versionId: VersionId; blocker: DeleteBlocker }
   /** A version has an access control list, and who asks may not give one at the destination. */
   | { kind: 'not-private' }
-  /** More than one entry may hold. */
+  /** More than one entry may hold; or more than are looked at where it would move in several. */
   | { kind: 'too-many-versions' }
   /** It is the source or destination of a rename that takes several entries. */
   | { kind: 'being-renamed' }
@@ -30,7 +30,7 @@ export function explainMoveRefusal(refusal: MoveRefusal): { code: ErrorCode; mes
     return { code, message };
   }
   if (refusal.kind !== 'too-many-versions') return { code, message: ERRORS[code].message };
-  const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected, or without s3:PutObjectAcl at the destination.`;
+  const message = `A key with more than ${LIMITS.moveCheckedVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected, or without s3:PutObjectAcl at the destination.`;
   return { code, message };
 }
 

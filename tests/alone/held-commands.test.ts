@@ -5,8 +5,9 @@ import { createFairTurns } from '../../src/base/async/fair-turns.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { CommandName } from '../../src/ports/metadata/port.ts';
 import { LIMITS } from '../../src/types/limits.ts';
-import { makeLinkId } from '../../src/types/names.ts';
+import { makeLinkId, type ObjectKey } from '../../src/types/names.ts';
 import { packOriginals } from '../../src/types/originals.ts';
+import { beginMove, DRIVER, driveJob } from '../support/metadata/drive-job.ts';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -114,5 +115,56 @@ test(`a composition of ${LIMITS.composeSegmentsMax} pieces`, async () => {
     const command = { key: 'whole', version, body: { uses, segments }, data: grant };
     const reply = await execute(world, 'compose-version', command);
     expect(reply).toMatchObject({ value: { kind: 'committed' } });
+  });
+});
+
+/** So many at a time, as many clients. */
+async function putAll(count: number, put: (at: number) => Promise<unknown>) {
+  for (let at = 0; at < count; at += 250)
+    await Promise.all(each(Math.min(250, count - at), (j) => put(at + j)));
+}
+
+test.each([
+  [LIMITS.moveVersionsMax, 1],
+  [3 * LIMITS.moveVersionsMax, 1],
+  [1000, 900],
+])('a rename of %i versions of a key of %i bytes', async (count, keyBytes) => {
+  const world = await open();
+  const document = { status: 'enabled' } as const;
+  await world.execute('set-bucket-config', { bucketId: BUCKET, kind: 'versioning', document });
+  let [from, to] = ['a', 'b'].map((name) => name.repeat(keyBytes) as ObjectKey) as [ObjectKey, ObjectKey];
+  await world.put(to);
+  await putAll(count, () => world.put(from));
+  await expectFreeLoop('each of its entries', async () => {
+    // Who may give no lists has all versions looked at before, as in buckets whose versions may be protected.
+    const command = { bucketId: BUCKET, move: { from, to }, overwrites: true, isPrivateOnly: true as const };
+    const moved = await world.execute('move-key', command);
+    if (moved.kind !== 'moved-key') throw new Error(moved.kind);
+    if (!Array.isArray(moved.result)) {
+      const begun = await world.execute('begin-key-move', { ...command, driver: DRIVER });
+      if (begun.kind !== 'begun') throw new Error(begun.kind);
+      expect((await driveJob(world, begun.job)).ended).toMatchObject({ endedAtMs: expect.any(Number) });
+    }
+    [from, to] = [to, from];
+  });
+});
+
+test('a rename of a prefix that replaces objects of many pieces', async () => {
+  const world = await open();
+  const putPieces = (key: string) => {
+    const data = each(60, () => world.newData());
+    const births = data.flatMap(({ grant }) => grant.births);
+    const uses = data.flatMap((one) => one.uses);
+    return world.put(key, { data: dataOf(uses, { births, links: [] }) });
+  };
+  // One more than it is tried: each replaces the next one's.
+  const prefixes = each(7, (at) => `${at}/`);
+  for (const prefix of prefixes) await putAll(200, (at) => putPieces(`${prefix}${at}`));
+  let [from = '', ...others] = prefixes;
+  await expectFreeLoop('each of its steps', async () => {
+    const [to = '', ...rest] = others;
+    const job = await beginMove(world, { from, to, overwrites: true });
+    expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 200, errorCount: 0 });
+    [from, others] = [to, rest];
   });
 });

@@ -79,7 +79,9 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
     refusal({ bucket }) {
       if (bucket.versioning !== 'enabled') return 'needs-versioning';
       if (bucket.compliance?.isEnabled) return 'has-compliance';
-      return mayBeginToProtect(bucket);
+      return bucket.mayProtect === undefined && bucket.keyRenames !== undefined
+        ? 'keys-are-moving'
+        : undefined;
     },
     mayDelete: false,
   },
@@ -95,7 +97,8 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
       if (bucket.objectLock !== undefined && document.isEnabled) return 'has-object-lock';
       const setting = refusedCompliance(before, document, nowMs);
       if (setting !== undefined) return `locked-${setting}`;
-      return document.isEnabled ? mayBeginToProtect(bucket) : undefined;
+      // It binds all versions at once, and those of a key that moves are asked as that begins.
+      return document.isEnabled && bucket.keyRenames !== undefined ? 'keys-are-moving' : undefined;
     },
     restartsLifecycle: true,
     mayDelete: false,
@@ -115,10 +118,6 @@ const RULES: { readonly [K in ConfigKind]: ConfigRule<BucketConfigs[K]> } = {
     mayDelete: true,
   },
 };
-
-function mayBeginToProtect({ mayProtect, keyRenames }: BucketRecord): ConfigRefusal | undefined {
-  return mayProtect === undefined && keyRenames !== undefined ? 'keys-are-moving' : undefined;
-}
 
 function ruleOf(kind: ConfigKind): ConfigRule<unknown> {
   return RULES[kind] as ConfigRule<unknown>;

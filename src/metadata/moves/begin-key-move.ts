@@ -3,6 +3,7 @@
 // the two keys, and their bucket's row says so.
 import { assert } from '../../base/assert.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata/port.ts';
+import type { View } from '../../ports/state-machine.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { type JobId, makeJobId, type ObjectKey } from '../../types/names.ts';
 import type { MovePrefixJob } from '../../types/records/job-record.ts';
@@ -17,12 +18,13 @@ import { defineCommand, exclusive, LOCK } from '../schema/define-command.ts';
 import { bucketRow, put } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
 import { isBusy, OPEN_MOVES } from './begin-move.ts';
+import { type CheckedVersions, checkVersions, lookAtLargeMove, refusalOfVersions } from './check-versions.ts';
 import { baseOf, loadFirstMove, moveHistory, renameOf } from './move-history.ts';
 
 type Command = CommandOf<'begin-key-move'>;
 type Outcome = OutcomeOf<'begin-key-move'>;
 
-export const beginKeyMove = defineCommand<Command, Outcome>({
+export const beginKeyMove = defineCommand<Command, Outcome, CheckedVersions | undefined>({
   locks: (command) => [
     exclusive(LOCK.bucket(command.bucketId)),
     exclusive(LOCK.jobs),
@@ -31,16 +33,16 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
     ...tokenLocks(command),
   ],
 
-  look(command, view) {
+  look(command, view, rules) {
     lookAtToken(command, view);
     view.range(OPEN_MOVES);
-    const { bucketId, move } = command;
-    const versioning = findBucket(view, bucketId)?.versioning;
-    loadFirstMove(view, { bucketId, from: move.from, to: keyOf(move), versioning });
+    lookAtLargeMove(view, largeMove(command, view), rules);
   },
 
-  decide(command, view, context) {
-    const { nowMs, random, rules, origin } = context;
+  prepare: (command, view, { rules }) => checkVersions(view, largeMove(command, view), rules),
+
+  decide(command, view, context, checked) {
+    const { nowMs, random, origin } = context;
     const stored = storedOutcome<{ jobId: JobId }>(command, view, nowMs);
     if (stored?.kind === 'repeated') return refuse({ kind: 'began-before', ...stored.outcome });
     if (stored !== undefined) return refuse(stored);
@@ -51,14 +53,13 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
     const to = keyOf(move);
     const isHeld = [from, to].some((key) => isBeingRenamed(bucket, key));
     if (isHeld) return refuse({ kind: 'refused', result: { kind: 'being-renamed' }, versioning });
-    // Nothing of a key moves where one of its versions may not: all of them would have to be looked at first.
-    if (isPrivateOnly || rules.mayBlockDeletes(bucket))
-      return refuse({ kind: 'refused', result: { kind: 'too-many-versions' }, versioning });
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const loaded = loadFirstMove(view, { bucketId, from, to, versioning });
     const first = moveHistory({ bucket, move: { ...move, to }, loaded, overwrites, isPrivateOnly, context });
     const { result } = first;
     if (!Array.isArray(result)) return refuse({ kind: 'refused', result, versioning });
+    const kept = refusalOfVersions(checked, { bucket, isPrivateOnly }, context);
+    if (kept !== undefined) return refuse({ kind: 'refused', result: kept, versioning });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
     const begins: MovePrefixJob = {
       kind: 'move-prefix',
@@ -94,6 +95,11 @@ export const beginKeyMove = defineCommand<Command, Outcome>({
     return { outcome: { kind: 'begun', job, result, versioning }, ...change };
   },
 });
+
+function largeMove({ bucketId, move, overwrites, isPrivateOnly }: Command, view: View) {
+  const bucket = findBucket(view, bucketId);
+  return { bucketId, from: move.from, to: keyOf(move), overwrites, isPrivateOnly, bucket };
+}
 
 function keyOf({ from, to }: Command['move']): ObjectKey {
   assert(from !== to, 'a key is moved to another one');

@@ -103,7 +103,7 @@ export function loadMove(
   const older =
     known === undefined
       ? olderOf(view, { bucketId, from, to })
-      : { older: known, isTooMuch: known.length >= LIMITS.moveVersionsMax };
+      : { older: known, isTooMuch: known.length >= versionsOfEntry({ from, to }, LIMITS.moveVersionsMax) };
   return { ...loaded, ...older, targetNull };
 }
 
@@ -135,15 +135,31 @@ export function movedRowsBytes(from: string, to: string): number {
   return 2 * (Buffer.byteLength(from) + Buffer.byteLength(to) + ROWS_BYTES);
 }
 
-/** Page by page, so that no more is read than one entry may hold. */
-function olderOf(
+/** Versions below the latest that one entry moves: fewer than `max` where the keys are long. */
+export function versionsOfEntry({ from, to }: { from: string; to: string }, max: number): number {
+  return Math.max(1, Math.min(max, Math.floor(LIMITS.moveStepBytesMax / movedRowsBytes(from, to))));
+}
+
+interface OlderBounds {
+  versionsMax: number;
+  bytesMax: number;
+  pageVersions?: number;
+}
+
+/** Page by page, so that no more is read than one entry may hold, or `bounds` allow. */
+export function olderOf(
   view: View,
   { bucketId, from, to }: Pick<MoveAddress, 'bucketId' | 'from' | 'to'>,
+  bounds: OlderBounds = {
+    versionsMax: versionsOfEntry({ from, to }, LIMITS.moveVersionsMax),
+    bytesMax: LIMITS.moveKeyBytesMax,
+  },
 ): Pick<LoadedMove, 'older' | 'isTooMuch'> {
+  const { pageVersions: limit = PAGE_VERSIONS } = bounds;
   const older: Uint8Array[] = [];
   const rowsBytes = movedRowsBytes(from, to);
   let sizeBytes = 0;
-  let { gte, ...range } = versionRange({ bucketId, key: from, limit: PAGE_VERSIONS });
+  let { gte, ...range } = versionRange({ bucketId, key: from, limit });
   const bytesMax = LIMITS.queryPageBytesMax;
   for (;;) {
     const rows = view.range({ ...range, gte, bytesMax });
@@ -151,10 +167,9 @@ function olderOf(
       older.push(value);
       sizeBytes += rowsBytes + value.length;
     }
-    const isTooMuch = older.length >= LIMITS.moveVersionsMax || sizeBytes > LIMITS.moveKeyBytesMax;
+    const isTooMuch = older.length >= bounds.versionsMax || sizeBytes > bounds.bytesMax;
     const last = rows.at(-1);
-    if (isTooMuch || last === undefined || isLastPage(rows, { limit: PAGE_VERSIONS, bytesMax }))
-      return { older, isTooMuch };
+    if (isTooMuch || last === undefined || isLastPage(rows, { limit, bytesMax })) return { older, isTooMuch };
     gte = Buffer.concat([last.key, Uint8Array.of(0)]);
   }
 }
@@ -198,9 +213,9 @@ export function moveHistory(options: {
   }
   if (rules.mayBlockDeletes(bucket)) {
     for (const bytes of [source.bytes, ...older, ...(replaced === undefined ? [] : [replaced])]) {
-      const version = decodeVersion(bytes);
-      const blocker = rules.deleteBlocker(version, bucket, { acceptedMs });
-      if (blocker !== undefined) return refused({ kind: 'blocked', versionId: version.versionId, blocker });
+      const blocker = rules.deleteBlocker(decodeVersionSummary(bytes), bucket, { acceptedMs });
+      if (blocker !== undefined)
+        return refused({ kind: 'blocked', versionId: storedVersionId(bytes), blocker });
     }
   }
   const { bucketId } = bucket;
@@ -265,7 +280,10 @@ function checkLatest(latest: Latest | undefined, conditions: WriteConditions | u
 }
 
 /** A key has one null version: the one that comes takes the place of the one that is there. */
-function nullVersionOf({ target, targetNull }: LoadedMove): Uint8Array | undefined {
+export function nullVersionOf({
+  target,
+  targetNull,
+}: Pick<LoadedMove, 'target' | 'targetNull'>): Uint8Array | undefined {
   const isLatest = target !== undefined && storedVersionId(target.bytes) === NULL_VERSION;
   return isLatest ? target.bytes : targetNull;
 }

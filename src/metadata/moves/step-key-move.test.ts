@@ -124,13 +124,20 @@ test('overwriting is decided at the beginning: a refusal moves nothing and leave
   expect(await world.execute('move-key', again)).toEqual({ kind: 'began-before', jobId: job.jobId });
 });
 
-test('where lists may not come along none of it moves: all versions would have to be looked at', async () => {
-  expect(await begin({ isPrivateOnly: true })).toMatchObject({
-    kind: 'refused',
-    result: { kind: 'too-many-versions' },
-  });
-  const page = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 10 });
-  expect(page.objects.map(({ key }) => key)).toEqual([from]);
+test('where a version may not move, however old, none does: all are looked at before, up to a number', async () => {
+  const listed = 'listed' as ObjectKey;
+  await world.put(listed, { version: { acl: [{ grantee: 'AllUsers', permission: 'READ' }] } });
+  for (let at = 0; at < OLDER; at++) await world.put(listed);
+  const before = await world.versions();
+  const move = { from: listed, to };
+  expect(await begin({ move, isPrivateOnly: true })).toMatchObject({ result: { kind: 'not-private' } });
+  const limits = LIMITS as { moveCheckedVersionsMax: number };
+  const { moveCheckedVersionsMax } = limits;
+  limits.moveCheckedVersionsMax = OLDER;
+  expect(await begin({ isPrivateOnly: true })).toMatchObject({ result: { kind: 'too-many-versions' } });
+  limits.moveCheckedVersionsMax = moveCheckedVersionsMax;
+  expect(await world.versions()).toEqual(before);
+  expect(await begin({ isPrivateOnly: true })).toMatchObject({ kind: 'begun' });
 });
 
 test('its null version moves first: where versioning is suspended an existing one is replaced once', async () => {

@@ -17,6 +17,7 @@ import { changeJob, findJob, jobBytes } from '../jobs/jobs.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../schema/define-command.ts';
 import { bucketRow, put, versionRange, versionRow } from '../schema/keyspace.ts';
 import { refuse } from '../versions/write-version.ts';
+import { type CheckedVersions, checkVersions, lookAtLargeMove, refusalOfVersions } from './check-versions.ts';
 import {
   baseOf,
   type LoadedMove,
@@ -26,6 +27,7 @@ import {
   moveOlder,
   refused,
   renameOf,
+  versionsOfEntry,
 } from './move-history.ts';
 import { isNextOf, progressed } from './move-progress.ts';
 import { ownerOfTurn } from './move-turn.ts';
@@ -34,7 +36,7 @@ import { planPrefixMove } from './plan-prefix-move.ts';
 type Command = CommandOf<'step-key-move'>;
 type Outcome = OutcomeOf<'step-key-move'>;
 
-export const stepKeyMove = defineCommand<Command, Outcome>({
+export const stepKeyMove = defineCommand<Command, Outcome, CheckedVersions | undefined>({
   locks({ bucketId, jobId, key, to, phase }) {
     assert(key !== to, 'a key is moved to another one');
     return [
@@ -50,16 +52,21 @@ export const stepKeyMove = defineCommand<Command, Outcome>({
   // As steps of a prefix.
   isLong: () => true,
 
-  look(command, view) {
-    const { bucketId, jobId, key, to, phase } = command;
-    const job = findJob(view, jobId);
-    if (job !== undefined && !isNextOf(job, command)) return;
-    const versioning = findBucket(view, bucketId)?.versioning;
-    if (phase === 'open') loadFirstMove(view, { bucketId, from: key, to, versioning });
-    else if (job?.kind === 'move-prefix') olderRows(view, command, job.within);
+  look(command, view, rules) {
+    const job = findJob(view, command.jobId);
+    findBucket(view, command.bucketId);
+    if (job?.kind !== 'move-prefix' || !isNextOf(job, command)) return;
+    if (command.phase === 'open') lookAtLargeMove(view, largeMove(command, job, view), rules);
+    else olderRows(view, command, job.within);
   },
 
-  decide(command, view, context) {
+  *prepare(command, view, { rules }) {
+    const job = findJob(view, command.jobId);
+    const opens = command.phase === 'open' && job?.kind === 'move-prefix' && isNextOf(job, command);
+    return opens ? yield* checkVersions(view, largeMove(command, job, view), rules) : undefined;
+  },
+
+  decide(command, view, context, checked) {
     const { bucketId, jobId, phase } = command;
     const { nowMs } = context;
     const job = findJob(view, jobId);
@@ -74,7 +81,7 @@ export const stepKeyMove = defineCommand<Command, Outcome>({
       return { outcome: { kind: 'elsewhere', job: ended }, ...changeJob(job, ended) };
     }
     const step = { command, job, bucket, view, context };
-    if (phase === 'open') return open(step);
+    if (phase === 'open') return open(step, checked);
     return phase === 'move' ? moveSome(step) : close(step);
   },
 });
@@ -92,12 +99,20 @@ function isAt({ within }: MovePrefixJob, { key, to, phase }: Command): boolean {
   return phase === 'open' ? within === undefined : within?.from === key && within.to === to;
 }
 
-function open({ command, job, bucket, view, context }: Step): Decision<Outcome> {
+function largeMove({ bucketId, key: from, to }: Command, job: MovePrefixJob, view: View) {
+  const { overwrites, isPrivateOnly } = job;
+  return { bucketId, from, to, overwrites, isPrivateOnly, bucket: findBucket(view, bucketId) };
+}
+
+function open(
+  { command, job, bucket, view, context }: Step,
+  checked: CheckedVersions | undefined,
+): Decision<Outcome> {
   const { bucketId, jobId, key: from, to, driver, begin } = command;
   const { nowMs } = context;
   const { versioning } = bucket;
   const loaded = loadFirstMove(view, { bucketId, from, to, versioning });
-  const first = openedMove({ command, job, bucket, context }, loaded);
+  const first = openedMove({ command, job, bucket, context }, loaded, checked);
   const { result } = first;
   const cursor = cursorBehind(job, command);
   const done = progressed(job, { driver, cursor, moves: [{ from, to }], results: [result], nowMs });
@@ -113,13 +128,19 @@ function open({ command, job, bucket, view, context }: Step): Decision<Outcome> 
   return stepped({ before: job, job: opened, result, bucket, change, hasMore: true });
 }
 
-function openedMove({ command, job, bucket, context }: Omit<Step, 'view'>, loaded: LoadedMove): MoveChange {
+function openedMove(
+  { command, job, bucket, context }: Omit<Step, 'view'>,
+  loaded: LoadedMove,
+  checked: CheckedVersions | undefined,
+): MoveChange {
   const { key: from, to } = command;
   if ([from, to].some((key) => isBeingRenamed(bucket, key))) return refused({ kind: 'being-renamed' });
-  // Versions may have come to be protected since the key was found to be a large one: all of them would have to be looked at.
   const { overwrites, isPrivateOnly } = job;
-  if (isPrivateOnly || context.rules.mayBlockDeletes(bucket)) return refused({ kind: 'too-many-versions' });
-  return moveHistory({ bucket, move: { from, to }, loaded, overwrites, isPrivateOnly, context });
+  const first = moveHistory({ bucket, move: { from, to }, loaded, overwrites, isPrivateOnly, context });
+  const kept = Array.isArray(first.result)
+    ? refusalOfVersions(checked, { bucket, isPrivateOnly }, context)
+    : undefined;
+  return kept === undefined ? first : refused(kept);
 }
 
 /** Where the walk goes on behind a key. The legs before the key's had nothing left when the step was begun. */
@@ -192,10 +213,11 @@ const PAGE_VERSIONS = 100;
 /** The next versions below the latest, newest first, as many as a step moves. */
 function olderRows(
   view: View,
-  { bucketId, key, versionsMax, phase }: Command,
+  { bucketId, key, to, versionsMax, phase }: Command,
   within: KeyInSteps | undefined,
 ): { older: Uint8Array[]; isAll: boolean } {
-  const limit = phase === 'close' ? 1 : Math.min(versionsMax, LIMITS.moveStepVersionsMax);
+  const most = Math.min(versionsMax, LIMITS.moveStepVersionsMax);
+  const limit = phase === 'close' ? 1 : versionsOfEntry({ from: key, to }, most);
   const older: Uint8Array[] = [];
   let leftBytes: number = LIMITS.moveBytesMax;
   let { gte, ...range } = versionRange({ bucketId, key, limit: 1 });

@@ -23,6 +23,7 @@ import {
   type MoveRows,
   movedRowsBytes,
   moveHistory,
+  nullVersionOf,
   refused,
   renameOf,
 } from './move-history.ts';
@@ -62,7 +63,8 @@ export const stepMove = defineCommand<Command, Outcome>({
     // Of a step that is made already nothing is needed: what it was about may have become anything.
     if (job !== undefined && !isNextOf(job, command)) return;
     const versioning = findBucket(view, bucketId)?.versioning;
-    loadMoves(view, { bucketId, moves: movesOf(command), versioning });
+    const overwrites = job?.kind === 'move-prefix' && job.overwrites;
+    loadMoves(view, { bucketId, moves: movesOf(command), versioning, overwrites });
   },
 
   decide(command, view, context) {
@@ -81,13 +83,11 @@ export const stepMove = defineCommand<Command, Outcome>({
     const { overwrites, isPrivateOnly } = job;
     const { versioning } = bucket;
     const moves = movesOf(command);
-    const loaded = loadMoves(view, { bucketId, moves, versioning });
+    const loaded = loadMoves(view, { bucketId, moves, versioning, overwrites });
     // What is under the new names counts as well, and what is under the old ones may have grown since it was found.
     if (loaded === undefined) return refuse({ kind: 'too-much', job });
     const largeAt = loaded.findIndex((each) => each?.isTooMuch);
-    // Where one of its versions may not move all of a key is looked at before anything of it moves.
-    const isLarge = largeAt !== -1 && !isPrivateOnly && !context.rules.mayBlockDeletes(bucket);
-    if (isLarge) return refuse({ kind: moves.length > 1 ? 'too-much' : 'large-key', job });
+    if (largeAt !== -1) return refuse({ kind: moves.length > 1 ? 'too-much' : 'large-key', job });
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
     const deltas: CounterDelta[] = [];
@@ -162,22 +162,32 @@ function rowsOfMany(
  */
 function loadMoves(
   view: View,
-  options: { bucketId: BucketId; moves: readonly Move[]; versioning: Versioning | undefined },
+  options: {
+    bucketId: BucketId;
+    moves: readonly Move[];
+    versioning: Versioning | undefined;
+    overwrites: boolean;
+  },
 ): (LoadedMove | undefined)[] | undefined {
-  const { bucketId, moves, versioning } = options;
+  const { bucketId, moves, versioning, overwrites } = options;
   const counting = countUnread(view);
   const rows = rowsOfMany(counting.view, options);
   if (rows === undefined) return undefined;
   let leftBytes = LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax;
+  // Each piece of what is replaced is a link that ends.
+  let leftReplacedBytes = LIMITS.moveStepBytesMax / 4;
   const all: (LoadedMove | undefined)[] = [];
   for (const move of moves) {
     const loaded = fits(move) ? loadMove(counting.view, rows, { bucketId, ...move, versioning }) : undefined;
     all.push(loaded);
     // While it is looked: it is looked again with these, and how large they are is known then.
     if (counting.unreadCount() > LOOK_UPS_MAX) return all;
-    if (loaded !== undefined) leftBytes -= loadedBytes(loaded, move);
+    if (loaded !== undefined) {
+      leftBytes -= loadedBytes(loaded, move);
+      if (overwrites) leftReplacedBytes -= nullVersionOf(loaded)?.length ?? 0;
+    }
     // One alone has a bound of its own.
-    if (leftBytes < 0 && moves.length > 1) return undefined;
+    if (Math.min(leftBytes, leftReplacedBytes) < 0 && moves.length > 1) return undefined;
   }
   return all;
 }

@@ -39,11 +39,11 @@ interface CommandForm<Command, Outcome, Prepared> {
    * appear as absent; it is called again until none is left, and wherever it gives LOOK_AGAIN, because more would take long. Leave
    * out where the command looks at nothing.
    */
-  look?(command: Command, view: View): unknown;
+  look?(command: Command, view: View, rules: DeleteRules): unknown;
   /** Counters that `decide` will ask for, by what was looked at. Leave out where they are few: then it decides once more. */
   counters?(command: Command, view: View): readonly string[];
   /** What `decide` is given as its last argument: of a command that looks at thousands of rows (CommandSpec). */
-  prepare?(command: Command, view: View, context: PrepareContext): Steps<Prepared>;
+  prepare?(command: Command, view: View, context: PrepareContext & { rules: DeleteRules }): Steps<Prepared>;
   decide(command: Command, view: View, context: CommandContext, prepared: Prepared): Decision<Outcome>;
 }
 
@@ -56,8 +56,12 @@ export type DefinedCommand<Command, Outcome> = (
 export function defineCommand<Command, Outcome, Prepared = undefined>(
   form: CommandForm<Command, Outcome, Prepared>,
 ): DefinedCommand<Command, Outcome> {
-  const { look, locks, leavesBusy, ownerOf, isLong, mayReadMuch, readsFew, counters, prepare } = form;
+  const { look, locks, leavesBusy, ownerOf, isLong, mayReadMuch, readsFew, counters } = form;
   return (rules, metering) => {
+    const prepare =
+      form.prepare &&
+      ((command: Command, view: View, context: PrepareContext) =>
+        (form.prepare as NonNullable<typeof form.prepare>)(command, view, { ...context, rules }));
     const decide = (
       command: Command,
       view: View,
@@ -78,8 +82,8 @@ export function defineCommand<Command, Outcome, Prepared = undefined>(
     if (look === undefined) return { ...fixed, reads: () => ({}) };
     return {
       ...fixed,
-      reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view)) ?? {},
-      more: (command, view) => unseen(view, (looking) => look(command, looking)),
+      reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view, rules)) ?? {},
+      more: (command, view) => unseen(view, (looking) => look(command, looking, rules)),
     };
   };
 }

@@ -133,8 +133,8 @@ export interface BucketRecord {
   jobId?: JobId;
   /**
    * Set when object lock or compliance is first switched on, and never taken away. Where it is absent, no version of the bucket
-   * is protected, and none is asked (delete-blocker.ts). Whoever sets it waits until `keyRenames` is gone: a key that moves in
-   * several entries asks the rules of deletion in the first one only.
+   * is protected, and none is asked (delete-blocker.ts). Whoever sets it waits until `keyRenames` is gone, and so does compliance that
+   * changes: a key that moves in several entries asks the rules of deletion in the first one only.
    */
   mayProtect?: true;
   /** As its document says (BucketConfigs.objectLock): new versions take their retention from it. */

@@ -1,5 +1,6 @@
 // Buckets of a random run against the model of retention: how they are asked, what is drawn for them by chance, their rules
 // and their ends, and that what is listed is what the model has.
+import { isDeepStrictEqual } from 'node:util';
 import { must } from '../../../src/base/assert.ts';
 import { LOOK_ROWS_MAX } from '../../../src/metadata/buckets/drive-closing.ts';
 import type {
@@ -262,7 +263,9 @@ export class RetentionBuckets {
       deleteAfterRetention: deletesAfter,
       ...(after.lockAtMs !== undefined && { lockAtMs: after.lockAtMs }),
     };
-    if (!(await this.set(slot, { kind: 'compliance', document }, { kind: 'compliance', after }, isMoving)))
+    const isAsBefore = isDeepStrictEqual(after, before) && deletesAfter === slot.model.deletesAfter;
+    const waits = isMoving && !isAsBefore;
+    if (!(await this.set(slot, { kind: 'compliance', document }, { kind: 'compliance', after }, waits)))
       return;
     slot.model.compliance = after;
     slot.model.deletesAfter = deletesAfter;

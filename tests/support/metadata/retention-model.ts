@@ -169,7 +169,7 @@ export function refusedSetting(
       if (after.days < compliance.days) return 'locked-retention-days';
       if (after.lockAtMs !== compliance.lockAtMs) return 'locked-lock-time';
     }
-    if (!after.isOn) return undefined;
+    return after.isOn && isMoving ? 'keys-are-moving' : undefined;
   }
   return isMoving && !bucket.hasRules ? 'keys-are-moving' : undefined;
 }
