@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { generate } from 'selfsigned';
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../types/limits.ts';
-import { createListener, type ListenerEvents } from './listener.ts';
+import { createListener, type ListenerEvents, listen } from './listener.ts';
 
 const PIECE_BYTES = 64 * 1024;
 const PIECES = 400;
@@ -170,3 +170,33 @@ test.each(['HTTP', 'HTTPS'])(
     server.close();
   },
 );
+
+test('a turn of the event loop takes many of the connections that have come', async () => {
+  let takenCount = 0;
+  const all = Promise.withResolvers<void>();
+  const server = createListener(
+    { headerTimeoutMs: 60_000, keepAliveTimeoutMs: 60_000, connectionsMax: 200 },
+    {
+      ...SLOW_ANSWERS,
+      onConnection: () => {
+        if (++takenCount === 128) all.resolve();
+      },
+    },
+  );
+  const closing = new AbortController();
+  const { port } = await listen(server, { host: '127.0.0.1', port: 0 }, closing.signal);
+  const clients = Array.from({ length: 128 }, () => connect(port, '127.0.0.1'));
+  let mostInTurn = 0;
+  let before = 0;
+  const look = () => {
+    mostInTurn = Math.max(mostInTurn, takenCount - before);
+    before = takenCount;
+    if (takenCount < 128) setImmediate(look);
+  };
+  setImmediate(look);
+  await all.promise;
+  await new Promise(setImmediate);
+  expect(mostInTurn).toBeGreaterThan(8);
+  for (const client of clients) client.destroy();
+  closing.abort();
+});
