@@ -15,6 +15,10 @@ import { unpackRows } from './row-packing.ts';
 
 /** V8's memory for new objects of the thread, MiB: rows are bytes outside of it. */
 const YOUNG_MIB = 8;
+/** Reads that the thread has at once; the others wait for their turn here. */
+const READS_AT_ONCE = 2;
+/** Ranges whose keys begin with the same bytes share a turn: shard, table, and a bucket where the table has one. */
+const GROUP_BYTES = 11;
 
 export interface RemoteBounds extends ScanBounds {
   nativeName: string;
@@ -65,6 +69,9 @@ class ReaderThread {
   hasEnded = false;
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting[]>();
+  /** What waits for its turn, by groups of ranges; whose turn it is comes first. */
+  readonly #lines = new Map<string, RangeTask[]>();
+  #readsThere = 0;
   readonly #stopped = Promise.withResolvers<void>();
 
   constructor(handle: bigint) {
@@ -78,22 +85,48 @@ class ReaderThread {
     this.#worker.on('exit', () => this.#end(new Error('the thread that reads ranges has ended')));
   }
 
-  read(task: RangeTask, onTook: (durationMs: number) => void): Promise<KvRow[]> {
+  read(group: string, task: RangeTask, onTook: (durationMs: number) => void): Promise<KvRow[]> {
+    if (this.hasEnded) return Promise.reject(new Error('the thread that reads ranges has ended'));
     return new Promise((resolve, reject) => {
       const waiting = this.#waiting.get(task.cursorId) ?? [];
       waiting.push({ resolve, reject, onTook });
       this.#waiting.set(task.cursorId, waiting);
-      this.post(task);
+      this.#add(group, task);
     });
   }
 
-  post(message: RangeReaderMessage): void {
+  /** Behind the reads that it still waits for. */
+  closeCursor(group: string, cursorId: number): void {
+    this.#add(group, { kind: 'task', cursorId, count: 0, closes: true });
+  }
+
+  #add(group: string, task: RangeTask): void {
+    const line = this.#lines.get(group);
+    if (line === undefined) this.#lines.set(group, [task]);
+    else line.push(task);
+    this.#sendSome();
+  }
+
+  /** One task of each group in turn: who asks for much keeps nobody else waiting. */
+  #sendSome(): void {
+    for (const [group, line] of this.#lines) {
+      if (this.#readsThere >= READS_AT_ONCE) return;
+      const task = line.shift();
+      this.#lines.delete(group);
+      if (line.length > 0) this.#lines.set(group, line);
+      if (task === undefined) continue;
+      if (task.count > 0) this.#readsThere++;
+      this.#post(task);
+    }
+  }
+
+  #post(message: RangeReaderMessage): void {
     this.#worker.postMessage(message);
   }
 
   async stop(): Promise<void> {
     if (!this.hasEnded) {
-      this.post({ kind: 'stop' });
+      this.#post({ kind: 'stop' });
       await this.#stopped.promise;
     }
     await this.#worker.terminate();
@@ -105,10 +138,14 @@ class ReaderThread {
     const waiting = this.#waiting.get(reply.cursorId);
     const next = waiting?.shift();
     if (waiting?.length === 0) this.#waiting.delete(reply.cursorId);
+    // A cursor that was never opened cannot be closed either, which nobody waits for.
+    if (next === undefined) return;
+    this.#readsThere--;
+    this.#sendSome();
     if (reply.kind === 'read') {
-      next?.onTook(reply.durationMs);
-      next?.resolve(unpackRows(reply.rows));
-    } else next?.reject(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
+      next.onTook(reply.durationMs);
+      next.resolve(unpackRows(reply.rows));
+    } else next.reject(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
   }
 
   #end(error: Error): void {
@@ -116,6 +153,7 @@ class ReaderThread {
     this.#stopped.resolve();
     for (const { reject } of [...this.#waiting.values()].flat()) reject(error);
     this.#waiting.clear();
+    this.#lines.clear();
   }
 }
 
@@ -129,6 +167,7 @@ interface CursorOptions {
 
 export class RemoteCursor implements KvCursor {
   readonly #options: CursorOptions;
+  readonly #group: string;
   /** Where it is open. */
   #thread: ReaderThread | undefined;
   #seeks: Uint8Array | undefined;
@@ -137,6 +176,7 @@ export class RemoteCursor implements KvCursor {
 
   constructor(options: CursorOptions) {
     this.#options = options;
+    this.#group = Buffer.from(options.bounds.gte.subarray(0, GROUP_BYTES)).toString('latin1');
   }
 
   seek(key: Uint8Array): void {
@@ -152,6 +192,7 @@ export class RemoteCursor implements KvCursor {
     this.#seeks = undefined;
     this.#thread ??= thread();
     const reading = this.#thread.read(
+      this.#group,
       { kind: 'task', cursorId, ...opens, ...seeks, count, closes: false },
       onTook,
     );
@@ -167,8 +208,7 @@ export class RemoteCursor implements KvCursor {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const { cursorId, onClosed } = this.#options;
-    if (this.#thread !== undefined && !this.#thread.hasEnded)
-      this.#thread.post({ kind: 'task', cursorId, count: 0, closes: true });
+    if (this.#thread !== undefined && !this.#thread.hasEnded) this.#thread.closeCursor(this.#group, cursorId);
     onClosed();
   }
 
