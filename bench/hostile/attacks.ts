@@ -76,11 +76,12 @@ function withDocument(account: Access, method: string, path: string, text: strin
   return Buffer.concat([signed(account, method, path, headers), Buffer.from(text)]);
 }
 
-/** The URI of a GET that a stranger has been handed; good for an hour. */
-function presigned({ endpoint, accessKey, secretKey, nowMs = Date.now }: Access, uri: string): string {
+/** The URI that a stranger has been handed; good for an hour. */
+function presigned(account: Access, uri: string, method = 'GET'): string {
+  const { endpoint, accessKey, secretKey, nowMs = Date.now } = account;
   const headers = { host: new URL(endpoint).host };
   const credentials = { accessKey, secretKey };
-  return presign({ method: 'GET', uri, headers, credentials, nowMs: nowMs(), expiresSeconds: 3600 });
+  return presign({ method, uri, headers, credentials, nowMs: nowMs(), expiresSeconds: 3600 });
 }
 
 /** An upload of 16 MiB, whose body comes as fast as it is taken. */
@@ -330,6 +331,28 @@ export const ATTACKS: readonly Attack[] = [
         opening: bare(account, 'GET', presigned(account, `/${BUCKET}/large`)),
         reads: { bytes: 2048, everyMs: 2000 },
       }),
+  },
+  {
+    name: 'presigned URLs: 192 small ranges at a time, 200 x 30 pipelined GETs, 300 PUTs that trickle and GETs cut at once, 16 at a time',
+    by: 'anybody',
+    begin: async ({ crowd, account, scale }) => {
+      const get = presigned(account, `/${BUCKET}/large`);
+      for (let at = 0; at < 24; at++) {
+        const range = `bytes=${at * 262_144 + 1}-${at * 262_144 + 3}`;
+        await crowd.loop(8, bare(account, 'GET', get, { range }));
+      }
+      const whole = bare(account, 'GET', get, { range: 'bytes=1-' });
+      await crowd.hold(200 * scale, {
+        opening: Buffer.concat(Array.from({ length: 30 }, () => whole)),
+        reads: { bytes: 1024, everyMs: 3000 },
+      });
+      const put = presigned(account, `/${BUCKET}/strange`, 'PUT');
+      await crowd.hold(300 * scale, {
+        opening: bare(account, 'PUT', put, { 'content-length': String(32 * MiB) }),
+        drip: { bytes: Buffer.alloc(65_000), everyMs: 300 },
+      });
+      await crowd.churn(16, bare(account, 'GET', get));
+    },
   },
   {
     name: '2,200 uploads of 64 MiB that trickle',

@@ -151,12 +151,12 @@ function hasAddress({ remoteAddress }: Socket): boolean {
 
 /**
  * Sockets that listen on the port of one server. Of each a turn of the event loop takes one connection (libuv): with one socket
- * a newcomer waits as many turns as there are connections before it. Work of others makes a turn last 20 ms: with four, whoever opened
- * 200 connections a second kept the queues full, and newcomers out for the seconds after which the kernel tries again.
+ * a newcomer waits as many turns as there are connections before it. Work of others makes a turn last 25 ms: with 16, whoever
+ * opened and cut 700 connections a second kept the queues full, and newcomers out for the seconds after which the kernel tries again.
  */
-const ACCEPTORS = 16;
+const ACCEPTORS = 64;
 /** Connections that the kernel holds for each of them until they are taken. */
-const BACKLOG = 256;
+const BACKLOG = 64;
 
 /**
  * Listens until `signal` aborts. Resolves with the address; port 0 takes a free one. Rejects with the system's error where nobody
