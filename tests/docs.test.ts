@@ -528,6 +528,7 @@ rows in one run: a row has memory that was left by those before it, 871 MiB at m
 | 1,000 slow readers of 64 MiB | 1/13 | 4/27 | 9/45 | 3/20 | 7/34 | 2/20 | 0 of 3915 | 808, 670 |
 | 200 readers of 64 MiB that take 64 KiB five times a second | 2/23 | 4/27 | 10/51 | 3/29 | 7/42 | 2/20 | 0 of 3744 | 802, 674 |
 | 1,000 slow readers with one presigned URL | 1/14 | 4/23 | 9/47 | 3/20 | 7/38 | 2/19 | 0 of 3952 | 802, 674 |
+| small ranges, pipelined GETs, PUTs that trickle and GETs that are cut, all by presigned URLs (alone, at ef7661f4) | 28/163 | 86/382 | 195/739 | 48/194 | 463/954 | 89/1367 | 0 of 500 | 694, 711 |
 | 2,200 uploads of 64 MiB that trickle | 2/14 | 4/21 | 9/43 | 3/15 | 7/27 | 2/16 | 0 of 3985 | 811, 609 |
 | listings of 1,000 keys, 32 at a time | 4/18 | 8/30 | 19/62 | 7/35 | 18/82 | 5/25 | 0 of 2943 | 764, 619 |
 | lists of uploads, 32 at a time | 4/17 | 9/30 | 22/53 | 10/30 | 31/88 | 6/22 | 0 of 2680 | 760, 643 |

@@ -333,7 +333,7 @@ export const ATTACKS: readonly Attack[] = [
       }),
   },
   {
-    name: 'presigned URLs: 192 small ranges at a time, 200 x 30 pipelined GETs, 300 PUTs that trickle and GETs cut at once, 16 at a time',
+    name: 'small ranges, pipelined GETs, PUTs that trickle and GETs that are cut, all by presigned URLs',
     by: 'anybody',
     begin: async ({ crowd, account, scale }) => {
       const get = presigned(account, `/${BUCKET}/large`);
