@@ -4,12 +4,12 @@
 import { Worker } from 'node:worker_threads';
 import { Corruption } from '../../base/corruption.ts';
 import type { KvCursor, KvRow } from '../../ports/kv.ts';
-import type { ScanBounds } from './rocksdb-cursor.ts';
 import type {
   RangeReaderMessage,
   RangeReaderReply,
   RangeReaderStart,
   RangeTask,
+  RemoteBounds,
 } from './rocksdb-range-reader.ts';
 import { unpackRows } from './row-packing.ts';
 
@@ -19,12 +19,6 @@ const YOUNG_MIB = 8;
 const READS_AT_ONCE = 2;
 /** Ranges whose keys begin with the same bytes share a turn: shard, table, and a bucket where the table has one. */
 const GROUP_BYTES = 11;
-
-export interface RemoteBounds extends ScanBounds {
-  nativeName: string;
-  bytesMax?: number;
-  keysOnly?: boolean;
-}
 
 interface Waiting {
   resolve(rows: KvRow[]): void;

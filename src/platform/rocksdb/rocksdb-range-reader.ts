@@ -11,11 +11,17 @@ export interface RangeReaderStart {
   handle: bigint;
 }
 
+export interface RemoteBounds extends ScanBounds {
+  nativeName: string;
+  bytesMax?: number;
+  keysOnly?: boolean;
+}
+
 /** What is done with a cursor, in this order. */
 export interface RangeTask {
   kind: 'task';
   cursorId: number;
-  opens?: ScanBounds & { nativeName: string; bytesMax?: number; keysOnly?: boolean };
+  opens?: RemoteBounds;
   seeks?: Uint8Array;
   /** Rows that are read; 0: nothing is, and nothing answered. */
   count: number;

@@ -180,7 +180,7 @@ async function loadCertificates(paths: CertificatePaths, nowMs: number): Promise
     );
   }
   // With a chain, the authority has signed another of its certificates: the other end checks it whole.
-  const hasChain = cert.split('-----BEGIN CERTIFICATE-----').length > 2;
+  const hasChain = certificateBlocks(cert).length > 1;
   if (!hasChain && !authorities.some((authority) => own.verify(authority.publicKey))) {
     throw new TlsError(`${paths.cert} was not signed by the authority of ${paths.ca}`);
   }
@@ -189,12 +189,15 @@ async function loadCertificates(paths: CertificatePaths, nowMs: number): Promise
 
 /** Of all certificates, as they are sent. */
 function derBytesOf(pem: string): number {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return blocks.reduce((sum, block) => sum + new X509Certificate(block).raw.length, 0);
+  return certificateBlocks(pem).reduce((sum, block) => sum + new X509Certificate(block).raw.length, 0);
+}
+
+function certificateBlocks(pem: string): string[] {
+  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 
 function parseAuthorities(pem: string, path: string): X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  const blocks = certificateBlocks(pem);
   if (blocks.length === 0) throw new TlsError(`${path} holds no certificate`);
   try {
     return blocks.map((block) => new X509Certificate(block));

@@ -314,13 +314,19 @@ describe('connections of strangers', () => {
     return socket;
   }
 
+  /** What a node of its own proves itself by. */
+  async function openOwn(mode: 'tls' | 'secret') {
+    const made = await makeCertificates();
+    closers.push(made.remove);
+    const own = await openCredentials(mode === 'tls' ? made.security : secretSecurity);
+    closers.push(own.close);
+    return own;
+  }
+
   test.each(['tls', 'secret'] as const)(
     'are no more than a node can spare files for, and keep no member out: %s',
     async (mode) => {
-      const made = await makeCertificates();
-      closers.push(made.remove);
-      const own = await openCredentials(mode === 'tls' ? made.security : secretSecurity);
-      closers.push(own.close);
+      const own = await openOwn(mode);
       const book: AddressBook = new Map();
       const startNode = async (nodeId: string) => {
         const node = await startRpcNode({
@@ -352,10 +358,7 @@ describe('connections of strangers', () => {
   test.each(['tls', 'secret'] as const)(
     'end when they do not prove to be members in time: %s',
     async (mode) => {
-      const made = await makeCertificates();
-      closers.push(made.remove);
-      const own = await openCredentials(mode === 'tls' ? made.security : secretSecurity);
-      closers.push(own.close);
+      const own = await openOwn(mode);
       const book: AddressBook = new Map();
       const node = await startRpcNode({ nodeId: CALLEE, credentials: own, addresses: book });
       closers.push(node.close);
