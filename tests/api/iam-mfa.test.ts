@@ -35,10 +35,22 @@ async function make(name: string, parameters: Record<string, string> = {}) {
   return { made, seed, SerialNumber: made.text('SerialNumber') ?? '' };
 }
 
+/** The codes of this step and the next one. */
+const codesFrom = (seed: Uint8Array, step: number) => ({
+  AuthenticationCode1: codeAt(seed, step),
+  AuthenticationCode2: codeAt(seed, step + 1),
+});
+
 /** Two codes, the first one so many steps from now. */
-function pair(seed: Uint8Array, steps: number) {
-  const step = stepAt(Date.now()) + steps;
-  return { AuthenticationCode1: codeAt(seed, step), AuthenticationCode2: codeAt(seed, step + 1) };
+const pair = (seed: Uint8Array, steps: number) => codesFrom(seed, stepAt(Date.now()) + steps);
+
+/**
+ * The codes of the last step and of this one, and the code that is right behind them: of the step behind, not of a clock that
+ * is read again. Where the server takes the pair a step later it takes the device's clock for late, and that code is its last.
+ */
+function currentCodes(seed: Uint8Array) {
+  const step = stepAt(Date.now());
+  return { codes: codesFrom(seed, step - 1), next: codeAt(seed, step + 1) };
 }
 
 test('a device is made with a seed and its QR code', async () => {
@@ -113,21 +125,19 @@ test('a device is enabled by two codes of its own, which follow one another', as
 
 test('the root has devices of its own, and names nobody or its account', async () => {
   const { seed, SerialNumber } = await make('root-account-mfa-device');
-  expect((await call('EnableMFADevice', { SerialNumber, ...pair(seed, -1) })).status).toBe(200);
+  const { codes, next } = currentCodes(seed);
+  expect((await call('EnableMFADevice', { SerialNumber, ...codes })).status).toBe(200);
   const listed = await call('ListMFADevices');
   expect([listed.text('UserName'), listed.text('SerialNumber')]).toEqual([account, SerialNumber]);
   const assigned = await call('ListVirtualMFADevices', { AssignmentStatus: 'Assigned' });
   expect(assigned.text('Arn')).toBe(`arn:aws:iam::${account}:root`);
   const owned = { SerialNumber, UserName: account };
   expect((await call('DeactivateMFADevice', owned)).status).toBe(403);
-  const withMfa = await sessionOf(server, { SerialNumber, TokenCode: nextCode(seed) });
+  const withMfa = await sessionOf(server, { SerialNumber, TokenCode: next });
   expect((await callIam(server, { Action: 'DeactivateMFADevice', ...owned }, withMfa)).status).toBe(200);
   expect((await call('ListMFADevices', { UserName: account })).texts('SerialNumber')).toEqual([]);
   expect((await call('DeleteVirtualMFADevice', { SerialNumber })).status).toBe(200);
 });
-
-/** After `pair(seed, -1)`: the one that is not used yet. */
-const nextCode = (seed: Uint8Array) => codeAt(seed, stepAt(Date.now()) + 1);
 
 /** Temporary credentials, as GetSessionToken gives them. */
 async function sessionOf(
@@ -158,7 +168,8 @@ test('a key of long term alone neither takes away its own device nor adds anothe
     callIam(server, { Action, UserName: 'own', ...parameters }, as);
   const { SerialNumber } = first;
   const added = { SerialNumber: second.SerialNumber, ...pair(second.seed, -4) };
-  expect((await act('EnableMFADevice', { SerialNumber, ...pair(first.seed, -1) })).status).toBe(200);
+  const { codes, next } = currentCodes(first.seed);
+  expect((await act('EnableMFADevice', { SerialNumber, ...codes })).status).toBe(200);
   const refused = {
     status: 403,
     code: 'AccessDenied',
@@ -166,7 +177,7 @@ test('a key of long term alone neither takes away its own device nor adds anothe
   };
   expect(await act('DeactivateMFADevice', { SerialNumber })).toMatchObject(refused);
   expect(await act('EnableMFADevice', added)).toMatchObject(refused);
-  const withMfa = await sessionOf(credentials, { SerialNumber, TokenCode: nextCode(first.seed) });
+  const withMfa = await sessionOf(credentials, { SerialNumber, TokenCode: next });
   expect((await act('EnableMFADevice', added, withMfa)).status).toBe(200);
   expect((await act('DeactivateMFADevice', { SerialNumber }, withMfa)).status).toBe(200);
   const other = { UserName: 'own', SerialNumber: second.SerialNumber };
