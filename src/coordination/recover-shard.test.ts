@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ReplicaRef } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
 import type { FoundReplica } from './rebuild-records.ts';
-import { planRecovery } from './recover-shard.ts';
+import { planRecovery, writeRecovery } from './recover-shard.ts';
 
 const ref = (name: string): ReplicaRef => ({ replicaId: `replica-${name}`, nodeId: `node-${name}` });
 const VOTERS = ['a', 'b', 'c'].map(ref);
@@ -100,5 +100,36 @@ describe('a shard continues with one replica', () => {
 
   test('while nodes that are no voters run', () => {
     expect(plan([replica('a')], { present: ['a', 'x', 'd'] }).kind).toBe('recover');
+  });
+});
+
+describe('the record of a recovered shard', () => {
+  const facts = { found: [replica('a')], registered: registered(), present: new Set<string>() };
+  const choice = { from: 'replica-a', nonce: 'n' };
+
+  /** Before the first swap somebody else writes these fields. */
+  function registryWith(fields: Partial<ShardRecord>) {
+    let present = { ...registered(fields), revision: 51 };
+    const registry = {
+      read: async () => present,
+      async swap(_shard: number, { expected, record }: { expected: number; record: ShardRecord }) {
+        if (expected !== present.revision) return { kind: 'lost' } as const;
+        present = { record, revision: expected + 1, registryRevision: 70 };
+        return { kind: 'done', revision: present.revision } as const;
+      },
+    };
+    return { registry, nonce: () => present.record.nonce };
+  }
+
+  test('is written although the wish for its nodes changes meanwhile', async () => {
+    const { registry, nonce } = registryWith({ wanted: { voters: ['d', 'e', 'f'].map(ref) } });
+    expect(await writeRecovery(registry, 0, facts, choice)).toBe('done');
+    expect(nonce()).toBe('n');
+  });
+
+  test('is not written when more of it has changed', async () => {
+    const { registry, nonce } = registryWith({ epoch: 6, primary: ref('a'), nonce: 'new' });
+    expect(await writeRecovery(registry, 0, facts, choice)).toBe('changed');
+    expect(nonce()).toBe('new');
   });
 });

@@ -1,7 +1,8 @@
 // Plans how a shard that has lost the majority of its voters for good continues with what one replica has left (R23):
-// acknowledged data that is not in it is given up. Pure: returns the record to write, or the reason against it.
+// acknowledged data that is not in it is given up. The plan is pure: the record to write, or the reason against it.
+import { isDeepStrictEqual } from 'node:util';
 import type { ReplicaId } from '../ports/replication.ts';
-import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
+import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
 import { type FoundReplica, highestEpoch, latestSeen } from './rebuild-records.ts';
 
 export interface RecoveryFacts {
@@ -15,10 +16,46 @@ export type RecoveryPlan =
   | { kind: 'recover'; expected: number; record: ShardRecord }
   | { kind: 'cannot'; why: string };
 
-/** `rebuiltAtMs`: of the last rebuild that is known of any shard. A record from before it would be taken for an old one. */
+/** Times that a record is read anew because only its wish has changed. */
+const TRIES_MAX = 5;
+
+export interface RecoveryChoice {
+  from: ReplicaId;
+  nonce: string;
+  /** Of the last rebuild that is known of any shard. A record from before it would be taken for an old one. */
+  rebuiltAtMs?: number;
+}
+
+/**
+ * Writes the planned record. Where other nodes should hold the shard (`wanted`) may change meanwhile, as new nodes are announced
+ * just then in place of lost ones: that says nothing against the plan, and the new record is replaced. `changed`: more of it has
+ * changed, and nothing was written. Throws what the registry throws.
+ */
+export async function writeRecovery(
+  registry: Pick<ShardRegistryPort, 'read' | 'swap'>,
+  shard: number,
+  { registered: first, ...facts }: RecoveryFacts,
+  choice: RecoveryChoice,
+): Promise<'done' | 'changed' | Extract<RecoveryPlan, { kind: 'cannot' }>> {
+  let registered = first;
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const plan = planRecovery({ ...facts, registered }, choice);
+    if (plan.kind === 'cannot') return plan;
+    if ((await registry.swap(shard, plan)).kind === 'done') return 'done';
+    const present = await registry.read(shard);
+    if (!isDeepStrictEqual(withoutWish(present), withoutWish(registered))) return 'changed';
+    registered = present;
+  }
+  return 'changed';
+}
+
+function withoutWish(registered: RegisteredShard | undefined): object | undefined {
+  return registered && { ...registered.record, wanted: undefined };
+}
+
 export function planRecovery(
   { found, registered, present }: RecoveryFacts,
-  { from, nonce, rebuiltAtMs: known = 0 }: { from: ReplicaId; nonce: string; rebuiltAtMs?: number },
+  { from, nonce, rebuiltAtMs: known = 0 }: RecoveryChoice,
 ): RecoveryPlan {
   const chosen = found.find(({ replicaId }) => replicaId === from);
   if (chosen === undefined) return cannot(`replica ${from} was not found`);

@@ -5,7 +5,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { formatId, formatTable } from '../../cli/format.ts';
 import type { Config } from '../../config/schema.ts';
 import type { FoundReplica } from '../../coordination/rebuild-records.ts';
-import { planRecovery } from '../../coordination/recover-shard.ts';
+import { planRecovery, writeRecovery } from '../../coordination/recover-shard.ts';
 import { createMetadataRouter } from '../../coordination/route-metadata.ts';
 import { systemClock, systemRandom } from '../../platform/system-clock.ts';
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
@@ -94,15 +94,16 @@ async function recoverOne(
   const nonce = toHex(systemRandom.bytes(NONCE_BYTES));
   const seen = records.flatMap(({ replicas }) => replicas.map((one) => one.seen?.rebuiltAtMs ?? 0));
   const rebuiltAtMs = seen.reduce((latest, ms) => Math.max(latest, ms), 0);
-  const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce, rebuiltAtMs });
-  if (plan.kind === 'cannot') return { kind: 'hopeless', message: `CANNOT BE RECOVERED: ${plan.why}` };
-  if (!acceptsLoss)
-    return { kind: 'open', message: `It would go on with replica ${formatId(replicaId)} alone.` };
-  const { expected, record } = plan;
-  const swapped = await coordination.registry.swap(shard, { expected, record });
-  return swapped.kind === 'lost'
-    ? { kind: 'open', message: 'NOT RECOVERED: its record has changed meanwhile, look again' }
-    : { kind: 'done', message: `It goes on with replica ${formatId(replicaId)}.` };
+  const facts = { found, registered, present };
+  const choice = { from: replicaId, nonce, rebuiltAtMs };
+  const ended = acceptsLoss
+    ? await writeRecovery(coordination.registry, shard, facts, choice)
+    : planRecovery(facts, choice);
+  if (ended === 'done') return { kind: 'done', message: `It goes on with replica ${formatId(replicaId)}.` };
+  if (ended === 'changed')
+    return { kind: 'open', message: 'NOT RECOVERED: its record has changed meanwhile, look again' };
+  if (ended.kind === 'cannot') return { kind: 'hopeless', message: `CANNOT BE RECOVERED: ${ended.why}` };
+  return { kind: 'open', message: `It would go on with replica ${formatId(replicaId)} alone.` };
 }
 
 const HEAD = ['', 'REPLICA', 'NODE', 'STATE', 'HISTORY', 'PROMISED', 'LAST ENTRY', 'APPLIED', 'ACKNOWLEDGED'];
