@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { RocksLevel } from '@nxtedition/rocksdb';
 import { expect, test, vi } from 'vitest';
 import { fromUtf8, utf8 } from '../../base/bytes/bytes.ts';
@@ -86,6 +87,24 @@ test('who reads many ranges with deleted rows keeps the reads of others waiting 
     await Promise.all([...many, read('other', OTHER)]);
     expect(ended).toHaveLength(41);
     expect(ended.indexOf('other')).toBeLessThan(5);
+  });
+});
+
+test('where the other thread ends, what waits for it is unavailable, and the next read has another one', async () => {
+  await withStore(async (kv) => {
+    await remove(kv, 12_000);
+    const first: Worker[] = [];
+    const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementationOnce(function (this: Worker) {
+      first.push(this);
+      this.emit('error', new Error('out of memory'));
+    });
+    try {
+      await expect(list(kv, FIRST)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+      expect(await list(kv, FIRST)).toEqual([]);
+    } finally {
+      post.mockRestore();
+      await Promise.all(first.map((worker) => worker.terminate()));
+    }
   });
 });
 

@@ -4,6 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import { Corruption } from '../../base/corruption.ts';
 import type { KvCursor, KvRow } from '../../ports/kv.ts';
+import { AppError } from '../../types/errors.ts';
 import type {
   RangeReaderMessage,
   RangeReaderReply,
@@ -75,12 +76,12 @@ class ReaderThread {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
     });
     this.#worker.on('message', (reply: RangeReaderReply) => this.#onReply(reply));
-    this.#worker.on('error', (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
-    this.#worker.on('exit', () => this.#end(new Error('the thread that reads ranges has ended')));
+    this.#worker.on('error', (error) => this.#end(error));
+    this.#worker.on('exit', () => this.#end());
   }
 
   read(group: string, task: RangeTask, onTook: (durationMs: number) => void): Promise<KvRow[]> {
-    if (this.hasEnded) return Promise.reject(new Error('the thread that reads ranges has ended'));
+    if (this.hasEnded) return Promise.reject(endedThread());
     return new Promise((resolve, reject) => {
       const waiting = this.#waiting.get(task.cursorId) ?? [];
       waiting.push({ resolve, reject, onTook });
@@ -142,13 +143,21 @@ class ReaderThread {
     } else next.reject(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
   }
 
-  #end(error: Error): void {
+  #end(cause?: unknown): void {
     this.hasEnded = true;
     this.#stopped.resolve();
+    const error = endedThread(cause);
     for (const { reject } of [...this.#waiting.values()].flat()) reject(error);
     this.#waiting.clear();
     this.#lines.clear();
   }
+}
+
+/** Who asks again is served by the next thread. */
+function endedThread(cause?: unknown): AppError {
+  return new AppError('ServiceUnavailable', {
+    cause: new Error('the thread that reads ranges has ended', { cause }),
+  });
 }
 
 interface CursorOptions {
