@@ -49,4 +49,5 @@ test('no control character is printed but those of lines, and a document stays w
   expect(printed).toBe('{\r\n\t"Sid": "a\\u009b2Jb\\u007fc"\n}');
   expect(JSON.parse(printed)).toEqual(JSON.parse(document));
   expect(formatPrinted('hidden\rshown\u001b[1A')).toBe('hidden\\u000dshown\\u001b[1A');
+  expect(formatPrinted('{"key":"a\u2028b\u2029"}')).toBe('{"key":"a\\u2028b\\u2029"}');
 });

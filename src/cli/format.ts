@@ -68,11 +68,12 @@ export function formatForeign(text: string): string {
 }
 
 /**
- * What a command prints, for a terminal: control characters that do not end or indent lines are spelt as JSON spells them. They
- * stand in strings of JSON alone, so that a document which is printed means what it did.
+ * What a command prints, for a terminal and for programs that read lines: control characters that do not end or indent lines, and
+ * Unicode's ends of lines, are spelt as JSON spells them. They stand in strings of JSON alone, so that a document which is printed
+ * means what it did.
  */
 export function formatPrinted(text: string): string {
-  const controls = /\r(?!\n)|[^\P{Cc}\t\r\n]/gu;
+  const controls = /\r(?!\n)|[^\P{Cc}\t\r\n]|\p{Zl}|\p{Zp}/gu;
   return text.replace(controls, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

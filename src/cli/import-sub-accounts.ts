@@ -2,6 +2,7 @@
 // left alone, so that the same file may be given again. Every row is reported; one that is wrong keeps no other from its turn.
 import { readFile } from 'node:fs/promises';
 import { parse } from 'csv-parse/sync';
+import { ownValue } from '../base/own-value.ts';
 import { Refusal } from '../base/refusal.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatForeign, formatTable } from './format.ts';
@@ -136,7 +137,7 @@ export function readRows(text: string): (Row & { line: number })[] {
 }
 
 function columnOf(title: string): keyof Row {
-  const column = COLUMNS[title.toLowerCase().replace(/[\s_-]/g, '')];
+  const column = ownValue(COLUMNS, title.toLowerCase().replace(/[\s_-]/g, ''));
   if (column === undefined) {
     const names = [...new Set(Object.values(COLUMNS))].join(', ');
     throw new Refusal(`the column ${JSON.stringify(title)} is not known: there are ${names}`);

@@ -1,5 +1,6 @@
 // holdfast account sub: accounts of customers, and what is left of deleted ones. They go by the calls of /api/v1, which the
 // operator API has, too (docs/management-api.md).
+import { ownValue } from '../base/own-value.ts';
 import { Refusal } from '../base/refusal.ts';
 import { yesOrNo } from './account-commands.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
@@ -231,7 +232,7 @@ const STATUSES: Readonly<Record<string, string>> = {
 };
 
 function statusOf(text: string): string {
-  const status = STATUSES[text.toLowerCase()];
+  const status = ownValue(STATUSES, text.toLowerCase());
   if (status === undefined) throw new Refusal(`--status takes one of ${Object.keys(STATUSES).join(', ')}`);
   return status;
 }

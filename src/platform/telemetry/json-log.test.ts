@@ -10,6 +10,16 @@ function collect(level: 'debug' | 'info' | 'warn' | 'error' | 'silent') {
   return { log, parsed: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 }
 
+test('what clients have chosen breaks no line and gives a terminal no orders', () => {
+  const lines: string[] = [];
+  const log = createJsonLog({ level: 'info', destination: { write: (line) => lines.push(line) } });
+  // 8-bit CSI, DEL, and what is the end of a line to readline of Node and splitlines of Python.
+  const key = 'a\u009b2J\u007fb\u0085c\u2028d\u2029e\u001b[1A\nä';
+  log.info({ key }, 'request');
+  expect(lines.join('')).toMatch(/^[^\p{Cc}\p{Zl}\p{Zp}]*\n$/u);
+  expect(JSON.parse(lines.join(''))).toMatchObject({ key });
+});
+
 test('a line is JSON with time, level, event and the fields', () => {
   const { log, parsed } = collect('info');
   log.info({ requestId: 'r1', status: 200 }, 'request');

@@ -50,6 +50,7 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
       formatters: { level: (level) => ({ level }) },
       serializers: { err: describeError },
       redact: { paths: SECRET_FIELDS, censor: '(secret)' },
+      hooks: { streamWrite: spellOut },
     },
     stdout,
   );
@@ -78,6 +79,17 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
       }),
     flushNow: () => stdout.flushSync?.(),
   };
+}
+
+/**
+ * Control characters beyond those of JSON, and ends of lines beyond those of POSIX: a terminal would obey the ones, and readers of
+ * lines (readline of Node, splitlines of Python) take the others for the end of one. Keys and user agents may have them.
+ */
+const UNSPELT = /[\u007f-\u009f\u2028\u2029]/g;
+
+/** The line with these as JSON spells them, which means the same: they stand in its strings alone. */
+function spellOut(line: string): string {
+  return line.replace(UNSPELT, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** A Refusal is about the request: where in the program it was found means nothing to the reader. */
