@@ -28,14 +28,14 @@ const make = (PolicyName: string, parameters: Record<string, string | number> = 
 test('a policy is made, and shown as it was made', async () => {
   const made = await make('Read', {
     Path: '/team/',
-    Description: 'to read',
+    Description: 'to read\n„ä€ 😀“',
     'Tags.member.1.Key': 'k',
     'Tags.member.1.Value': 'v',
   });
   expect(made.text('PolicyId')).toMatch(/^ANPA[A-Z2-7]{17}$/);
   const shown = await call('GetPolicy', { PolicyArn: arnOf('team/Read') });
   expect(shown.xml.replace(/.*<Policy>/s, '')).toContain(made.xml.replace(/.*<Policy>|<\/Policy>.*/gs, ''));
-  expect(shown.text('Description')).toBe('to read');
+  expect(shown.text('Description')).toBe('to read\n„ä€ 😀“');
   expect(shown.text('DefaultVersionId')).toBe('v1');
   expect([shown.text('AttachmentCount'), shown.text('IsAttachable')]).toEqual(['0', 'true']);
   const version = await call('GetPolicyVersion', { PolicyArn: arnOf('team/Read'), VersionId: 'v1' });
@@ -51,6 +51,9 @@ test.each([
     'A policy called READ already exists. Duplicate names are not allowed.',
   ],
   [{ Path: 'x' }, 'ValidationError', undefined],
+  // No parser of XML takes one, in whatever spelling: nobody could read the list that has it.
+  [{ Description: 'a\u0001b' }, 'ValidationError', undefined],
+  [{ Description: 'a\uffffb' }, 'ValidationError', undefined],
   [{ PolicyDocument: '{}' }, 'MalformedPolicyDocument', 'Syntax errors in policy. (document)'],
   [{ PolicyDocument: READ.replace('Allow', 'allow') }, 'MalformedPolicyDocument', undefined],
   [

@@ -47,6 +47,12 @@ import { tagsXml } from './users.ts';
 
 const arnOfRequest = required(policyArn);
 const versionId = required(text({ charactersMax: 64, pattern: /^v[1-9][0-9]*(\.[A-Za-z0-9-]*)?$/ }));
+/** AWS takes everything; but no parser of XML takes some of it, and nobody could read the lists that show it. */
+const description = text({
+  charactersMin: 0,
+  charactersMax: 1000,
+  pattern: /^[\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u,
+});
 const usageFilter = choice(['PermissionsPolicy', 'PermissionsBoundary']);
 
 async function policyTargets({ PolicyArn }: { PolicyArn: string }, context: ActionContext) {
@@ -103,7 +109,7 @@ const createPolicy = defineIamAction({
     PolicyName: required(policyName),
     Path: policyPath,
     PolicyDocument: required(policyDocument),
-    Description: text({ charactersMin: 0, charactersMax: 1000 }),
+    Description: description,
     Tags: tags,
   },
   access: ({ PolicyName: name, Path: path, Tags }, { store }) => [

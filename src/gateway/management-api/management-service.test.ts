@@ -389,6 +389,8 @@ describe('bad input changes nothing, and the answer names the field', () => {
     ['GET', '/invoices?to=2026/13/01', undefined, 'to'],
     ['GET', '/invoices?periodEnd=yesterday', undefined, 'periodEnd'],
     ['GET', '/control-accounts?status=gold', undefined, 'status'],
+    ['GET', '/control-accounts?status=constructor', undefined, 'status'],
+    ['GET', '/members?status=constructor', undefined, 'status'],
     ['POST', '/sub-accounts', { wasabiAccountEmail: 'a@b.c' }, 'name'],
     ['POST', '/sub-accounts', { name: 'A name' }, 'wasabiAccountEmail'],
     ['POST', '/sub-accounts', { name: 5, wasabiAccountEmail: 'a@b.c' }, 'name'],

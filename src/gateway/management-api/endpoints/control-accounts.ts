@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { ApiCaller, CustomerHead, PartnerFilter, PartnerView } from '../../../accounts/tenancy.ts';
 import { nextTurn } from '../../../base/async/next-turn.ts';
 import { finishInTurns, type Steps } from '../../../base/async/steps.ts';
+import { ownValue } from '../../../base/own-value.ts';
 import type { AccountId } from '../../../types/names.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
 import { envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
@@ -150,7 +151,7 @@ const STATUSES: Readonly<Record<string, 'active' | 'deactivated'>> = {
 function filterOf(query: ControlAccountQuery): PartnerFilter {
   const { id, name, governanceAccountId, includeDeleted, includeDeletedSubAccounts } = query;
   const email = query.controlAccountEmail ?? query.accountName ?? query.wasabiAccountName;
-  const status = query.status === undefined ? undefined : STATUSES[query.status.toLowerCase()];
+  const status = query.status === undefined ? undefined : ownValue(STATUSES, query.status.toLowerCase());
   if (query.status !== undefined && status === undefined) {
     throw fieldError('status', 'must be active or inactive');
   }

@@ -8,6 +8,7 @@ import type {
   NewMember,
   Tenancy,
 } from '../../../accounts/tenancy.ts';
+import { ownValue } from '../../../base/own-value.ts';
 import { MEMBER_ROLES } from '../../../types/tenancy.ts';
 import { type FieldsOf, objectOf, optional } from '../../http/json-schemas.ts';
 import { doneAnswer, envelopeOf, listEnvelopeOf, readAnswer } from '../envelope.ts';
@@ -123,7 +124,7 @@ const STATUS_NAMES: Readonly<Record<string, MemberFilter['status'] | 'none'>> = 
 };
 
 function filterOf({ id, status, username, subAccountId }: MemberQuery): MemberFilter | 'none' {
-  const known = status === undefined ? undefined : STATUS_NAMES[status.toLowerCase()];
+  const known = status === undefined ? undefined : ownValue(STATUS_NAMES, status.toLowerCase());
   if (status !== undefined && known === undefined) {
     throw fieldError('status', `must be one of ${Object.keys(STATUS_NAMES).join(', ')}`);
   }
