@@ -22,7 +22,10 @@ interface TlsServer {
 }
 
 type Listener = (...given: unknown[]) => void;
-type Secured = TakenSocket & { _handle?: { _parentWrap?: { stream?: unknown } } | null };
+type Secured = TakenSocket & {
+  _handle?: { _parentWrap?: { stream?: unknown } } | null;
+  getCipher(): { standardName?: string } | undefined;
+};
 
 /**
  * The server begins with no connection by itself any more. Gives what is to be called with each that is taken. To be called behind
@@ -42,6 +45,13 @@ export function paceHandshakes<S extends TakenSocket>(
     showEnds(secured, records.ends);
     records.secure(secured);
   });
+  // Node tells no keys of connections that begin before somebody listens.
+  if (turns.certificateBytesMax !== undefined) {
+    server.prependListener('keylog', (line, given) => {
+      const secured = given as Secured;
+      recordsOf(secured)?.learnKeys(String(line), secured.getCipher()?.standardName ?? '');
+    });
+  }
   server.prependListener('tlsClientError', (_error, secured) => {
     const records = recordsOf(secured as Secured);
     if (records !== undefined) showEnds(secured as Secured, records.ends);

@@ -20,11 +20,10 @@ const records = (count: number, sizeBytes: number) =>
 interface Options {
   waits?: boolean;
   mayHold?: boolean;
-  certificateBytesMax?: number;
 }
 
 /** Records of a client that wait until `goOn` is called, unless `waits` is false. */
-async function open({ waits = true, mayHold = true, ...limits }: Options = {}) {
+async function open({ waits = true, mayHold = true }: Options = {}) {
   const asked: { count?: number; goOn(): void }[] = [];
   const held = { bytes: 0 };
   let wake = () => {};
@@ -34,7 +33,6 @@ async function open({ waits = true, mayHold = true, ...limits }: Options = {}) {
   const [socket] = (await once(server, 'connection')) as [Socket];
   client.on('error', () => {});
   const taken = new TlsRecords(socket, {
-    ...limits,
     mayShakeHands(goOn) {
       asked.push({ goOn });
       wake();
@@ -139,11 +137,11 @@ test('each piece of a handshake waits for its turn, wherever it is cut, until ha
   expect(asked.length).toBe(2);
 });
 
-test('who has sent more than a handshake with certificates has, and shaken no hands, loses the connection', async () => {
-  const { client, asked, received } = await open({ waits: false, certificateBytesMax: 1000 });
-  client.write(records(3, 500));
+test('who has said more than hellos have, and shaken no hands, loses the connection', async () => {
+  const { client, asked, received } = await open({ waits: false });
+  client.write(Buffer.concat(Array.from({ length: 3 }, () => record(8000, 22))));
   client.resume();
   await once(client, 'close');
   // With the heads of three records.
-  expect([received().length, asked.length]).toEqual([1015, 1]);
+  expect([received().length, asked.length]).toEqual([16 * 1024 + 15, 1]);
 });

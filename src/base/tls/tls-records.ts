@@ -7,6 +7,7 @@
 // certificates, the check of a whole chain of them.
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../free-memory.ts';
+import { SentCertificates } from './sent-certificates.ts';
 
 /** The two ends of a connection. */
 export interface SocketEnds {
@@ -31,6 +32,11 @@ const SMALL_BYTES = 1024;
 const SLICE_RECORDS = 32;
 /** So many are what a short request comes in. */
 const FEW_RECORDS = 2;
+/**
+ * Of what is not encrypted until hands are shaken: hellos, of 0.3 to 4 KB each. Of one of 64 KB that names thousands of groups
+ * and keys each key is looked for among all groups, which takes 35 ms.
+ */
+const HELLO_BYTES_MAX = 16 * 1024;
 /** Kinds of records (RFC 8446 5.1). */
 const ENCRYPTED = 23;
 /** A change of the cipher, an alert, and what is encrypted, with which a client without a certificate ends its part: no signature. */
@@ -46,7 +52,8 @@ export interface RecordTurns {
   mayDecrypt?(recordCount: number, goOn: () => void): boolean;
   /**
    * Where clients have certificates (TLS 1.3): who has sent so many encrypted bytes and not shaken hands yet loses the
-   * connection. A chain of a hundred certificates takes 0.3 s.
+   * connection, as who sends certificates with unusual keys. A chain of a hundred certificates takes 0.3 s, and eight keys of
+   * curves of their own 1 s.
    */
   readonly certificateBytesMax?: number;
   /** Hands are shaken. */
@@ -61,8 +68,9 @@ interface Place {
   headAt: number;
   leftBytes: number;
   kind: number;
-  /** So many encrypted bytes may still come before hands are shaken. */
+  /** So many bytes may still come before hands are shaken: encrypted ones, and others. */
   certificateBytes: number;
+  helloBytes: number;
 }
 
 /** To be given to Node's TLS server instead of the socket that it was taken with. It ends with the socket, and the socket with it. */
@@ -72,6 +80,7 @@ export class TlsRecords extends Duplex {
   /** What was read and is not handed over yet. */
   #rest: Buffer[] = [];
   #place: Place;
+  readonly #certificates: SentCertificates | undefined;
   #secured: TakenSocket | undefined;
   #hasEnded = false;
   #waits = false;
@@ -84,7 +93,8 @@ export class TlsRecords extends Duplex {
     this.#socket = socket;
     this.#turns = turns;
     const { certificateBytesMax: certificateBytes = Number.POSITIVE_INFINITY } = turns;
-    this.#place = { headAt: 0, leftBytes: 0, kind: 0, certificateBytes };
+    this.#place = { headAt: 0, leftBytes: 0, kind: 0, certificateBytes, helloBytes: HELLO_BYTES_MAX };
+    if (turns.certificateBytesMax !== undefined) this.#certificates = new SentCertificates();
     socket.on('data', (bytes: Buffer) => {
       this.#rest.push(bytes);
       this.#handOver();
@@ -105,10 +115,16 @@ export class TlsRecords extends Duplex {
     return this.#secured;
   }
 
+  /** A line of the server's log of keys, and the cipher suite by then. */
+  learnKeys(line: string, suite: string): void {
+    this.#certificates?.learn(line, suite);
+  }
+
   /** Hands are shaken. */
   secure(secured: TakenSocket): void {
     this.#secured = secured;
     this.#place.certificateBytes = Number.POSITIVE_INFINITY;
+    this.#place.helloBytes = Number.POSITIVE_INFINITY;
     this.#turns.onSecured?.();
   }
 
@@ -169,6 +185,10 @@ export class TlsRecords extends Duplex {
       if (slice === undefined) break;
       if (slice.length === bytes.length) this.#rest.shift();
       else this.#rest[0] = bytes.subarray(slice.length);
+      if (this.#secured === undefined && this.#certificates?.mayPass(slice) === false) {
+        this.destroy();
+        break;
+      }
       this.push(slice);
       // It is copied by who decrypts.
       if (this.readableLength === 0) freeMemory(slice);
@@ -246,13 +266,12 @@ function cut(bytes: Buffer, place: Place): { to: number; count: number; isCheap:
       if (place.headAt < HEAD_BYTES) continue;
       if (place.leftBytes < SMALL_BYTES) count++;
     } else {
-      const isEncrypted = place.kind === ENCRYPTED;
-      if (isEncrypted && place.certificateBytes === 0) break;
-      const most = isEncrypted ? place.certificateBytes : place.leftBytes;
-      const step = Math.min(place.leftBytes, bytes.length - at, most);
+      const most = place.kind === ENCRYPTED ? 'certificateBytes' : 'helloBytes';
+      if (place[most] === 0) break;
+      const step = Math.min(place.leftBytes, bytes.length - at, place[most]);
       at += step;
       place.leftBytes -= step;
-      if (isEncrypted) place.certificateBytes -= step;
+      place[most] -= step;
       isCheap &&= CHEAP_KINDS.has(place.kind);
     }
     if (place.leftBytes === 0) place.headAt = 0;

@@ -7,6 +7,7 @@ import { checkServerIdentity, createSecureContext, type SecureContextOptions } f
 import { ChannelCredentials, ServerCredentials } from '@grpc/grpc-js';
 import { Refusal } from '../../base/refusal.ts';
 import { hostOf } from '../../base/text/host-port.ts';
+import { hasPlainKey } from '../../base/tls/plain-key.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -173,23 +174,28 @@ async function loadCertificates(paths: CertificatePaths, nowMs: number): Promise
   if (own.validFromDate.getTime() > nowMs || expiresAtMs <= nowMs) {
     throw new TlsError(`${paths.cert} is valid from ${own.validFrom} to ${own.validTo}, not now`);
   }
-  const chainBytes = derBytesOf(cert);
-  if (chainBytes > CHAIN_BYTES_MAX) {
-    throw new TlsError(
-      `${paths.cert} has ${chainBytes} bytes with its chain, nodes take ${CHAIN_BYTES_MAX} of each other: leave out the authority's own certificate, or use EC keys`,
-    );
-  }
+  const chain = certificateBlocks(cert).map((block) => new X509Certificate(block).raw);
+  checkChain(chain, paths.cert);
   // With a chain, the authority has signed another of its certificates: the other end checks it whole.
-  const hasChain = certificateBlocks(cert).length > 1;
-  if (!hasChain && !authorities.some((authority) => own.verify(authority.publicKey))) {
+  if (chain.length === 1 && !authorities.some((authority) => own.verify(authority.publicKey))) {
     throw new TlsError(`${paths.cert} was not signed by the authority of ${paths.ca}`);
   }
   return { ca, cert, key, expiresAtMs };
 }
 
-/** Of all certificates, as they are sent. */
-function derBytesOf(pem: string): number {
-  return certificateBlocks(pem).reduce((sum, block) => sum + new X509Certificate(block).raw.length, 0);
+/** What other nodes take of this one. */
+function checkChain(chain: readonly Buffer[], path: string): void {
+  const chainBytes = chain.reduce((sum, { length }) => sum + length, 0);
+  if (chainBytes > CHAIN_BYTES_MAX) {
+    throw new TlsError(
+      `${path} has ${chainBytes} bytes with its chain, nodes take ${CHAIN_BYTES_MAX} of each other: leave out the authority's own certificate, or use EC keys`,
+    );
+  }
+  if (!chain.every(hasPlainKey)) {
+    throw new TlsError(
+      `${path} has a key of a kind that nodes do not take of each other: use EC keys of P-256, P-384 or P-521, RSA or Ed25519`,
+    );
+  }
 }
 
 function certificateBlocks(pem: string): string[] {

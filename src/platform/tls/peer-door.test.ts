@@ -109,3 +109,37 @@ test('members shake hands, and what they send with the end of it is read', async
   }
   expect(bytes).toBe(sent.length);
 });
+
+/** The key is a point on a curve of its own. Of 661 bits such a point takes 0.16 s. */
+const SLOW_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBizCCAT4CAQUwCgYIKoZIzj0EAwIwDDEKMAgGA1UEAwwBYTAeFw0yNTAxMDEw
+MDAwMDBaFw0zNTAxMDEwMDAwMDBaMAwxCjAIBgNVBAMMAWIwgfAwgckGByqGSM49
+AgEwgb0CAQEwLAYHKoZIzj0BAQIhAIAAAAAAAAUAAAAAAAAAAAAAAAAAAAAAAAAA
+AAAAAAABMEQEIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAFBCAAAAAA
+AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABwQhAgAAAAAAAAAAAAAAAAAAAAAA
+AAAAAAAAAAAAAAAAAAADAiEAgAAAAAAABP//////////////////////////////
+//8DIgACAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA+gwCgYIKoZIzj0E
+AwIDOwAwOAIaAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACGgEAAAAAAAAAAAAA
+AAAAAAAAAAAAAAAAAAAA
+-----END CERTIFICATE-----
+`;
+
+test.each(['TLS_AES_256_GCM_SHA384', 'TLS_AES_128_GCM_SHA256', 'TLS_CHACHA20_POLY1305_SHA256'])(
+  'who sends a certificate whose key is slow to make loses the connection before it is made: %s',
+  async (ciphers) => {
+    const { server, pem, connectFrom } = await open();
+    const shake = async (more: string) => {
+      const socket = await connectFrom('127.0.0.1');
+      const cert = `${pem.cert}\n${more}`;
+      const client = connectTls({ ...pem, cert, socket, ciphers, checkServerIdentity: () => undefined });
+      closing.push(() => client.destroy());
+      client.on('error', () => {});
+      return new Promise<string>((resolve) => {
+        server.once('secureConnection', () => resolve('secured'));
+        server.once('tlsClientError', () => resolve('refused'));
+      });
+    };
+    expect(await shake(SLOW_CERTIFICATE)).toBe('refused');
+    expect(await shake('')).toBe('secured');
+  },
+);
