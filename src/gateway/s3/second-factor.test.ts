@@ -46,9 +46,12 @@ async function ask(method: string, path: string, { keys = owner, mfa, body, head
 const nowStep = () => stepAt(Date.now());
 let usedStep = 0;
 
-/** A code that nobody has used: the clock allows one step before and behind the present one. */
+/**
+ * A code of `device` that nobody has used: of this step or of the next one, which a clock allows. Not of the one before: where
+ * this step ends on the way, that is two behind.
+ */
 function nextMfa(): string {
-  usedStep = Math.max(usedStep + 1, nowStep() - 1);
+  usedStep = Math.max(usedStep + 1, nowStep());
   if (usedStep > nowStep() + 1) throw new Error('no code is left');
   return `${device.serial} ${codeAt(device.seed, usedStep)}`;
 }
@@ -127,11 +130,15 @@ test.each([
 const settingsIn = (text: string) => text.replace(/<(RequestId|HostId)>[^<]*</g, '');
 
 test('with MFA delete, a code of the device lets compliance that deletes be put', async () => {
-  await ask('PUT', '/by-code');
-  const keys = sessionWith(Date.now());
+  const other = await world.makeAccount('by-code');
+  const { accountId, accessKey: issuer } = other;
+  const { serial, seed } = await addMfaDevice(world, accountId, { name: 'by-code', owner: 'root' });
+  await ask('PUT', '/by-code', { keys: other });
+  const keys = beginSession(world, { kind: 'root', accountId, id: 'root', issuer, mfaAtMs: Date.now() });
   expect((await ask('PUT', '/by-code?versioning', { body: ON, keys })).status).toBe(200);
   const body = compliance('<DeleteAfterRetention>true</DeleteAfterRetention>');
-  expect((await ask('PUT', '/by-code?compliance', { body, mfa: nextMfa() })).status).toBe(200);
+  const mfa = `${serial} ${codeAt(seed, nowStep())}`;
+  expect((await ask('PUT', '/by-code?compliance', { body, keys: other, mfa })).status).toBe(200);
 });
 
 const TMP = '<Filter><Prefix>tmp/</Prefix></Filter>';
@@ -199,7 +206,7 @@ test('a device that nobody with a second factor has vouched for, or of another a
   const user = await addUser(world, owner.accountId, { name: 'made-up', statements });
   const enable = (name: string, keys: Keys) => enableDevice(name, { account: owner, user: 'made-up', keys });
   const unvouched = await enable('unvouched', owner);
-  const mfa = `${unvouched.SerialNumber} ${unvouched.code()}`;
+  const mfa = `${unvouched.SerialNumber} ${unvouched.next}`;
   expect(await ask('DELETE', path, { keys: user, mfa })).toMatchObject(refused);
   const base = { kind: 'user', accountId: owner.accountId, id: user.id, issuer: user.accessKey } as const;
   const weak = beginSession(world, { ...base, mfaAtMs: Date.now(), isMfaUnvouched: true });
@@ -220,7 +227,7 @@ test('a device that nobody with a second factor has vouched for, or of another a
   expect((await ask('GET', '/vouched?versioning')).text).toContain('<MfaDelete>Enabled</MfaDelete>');
 
   const vouched = await enable('vouched', sessionWith(Date.now()));
-  const right = `${vouched.SerialNumber} ${vouched.code()}`;
+  const right = `${vouched.SerialNumber} ${vouched.next}`;
   expect((await ask('DELETE', path, { keys: user, mfa: right })).status).toBe(204);
 });
 
@@ -235,18 +242,18 @@ test('a device of a user that was enabled before the root had one does not stand
   await ask('PUT', '/late', { keys: late });
   expect((await ask('PUT', '/late?versioning', { body: ON, keys: root })).status).toBe(200);
   const { versionId } = await ask('PUT', '/late/key', { keys: late });
-  const mfa = `${early.SerialNumber} ${early.code()}`;
+  const mfa = `${early.SerialNumber} ${early.next}`;
   expect(await ask('DELETE', `/late/key?versionId=${versionId}`, { keys: user, mfa })).toMatchObject({
     status: 403,
     text: expect.stringContaining('Mfa Authentication'),
   });
 });
 
-/** Makes a device and enables it by `keys`. */
+/** Makes a device and enables it by `keys`. `next`: a code of it that is not used. */
 async function enableDevice(
   name: string,
   { account, user, keys }: { account: Keys; user: string; keys: Keys },
-): Promise<{ SerialNumber: string; code(): string }> {
+): Promise<{ SerialNumber: string; next: string }> {
   const iam = async (Action: string, parameters: Record<string, string>, credentials: Keys) => {
     const { token } = credentials;
     const call = { credentials, ...(token !== undefined && { token }) };
@@ -257,10 +264,12 @@ async function enableDevice(
   const made = await iam('CreateVirtualMFADevice', { VirtualMFADeviceName: name }, account);
   const seed = seedOf(Buffer.from(made.text('Base32StringSeed') ?? '', 'base64').toString());
   const SerialNumber = made.text('SerialNumber') ?? '';
-  const [AuthenticationCode1, AuthenticationCode2] = [codeAt(seed, nowStep() - 1), codeAt(seed, nowStep())];
+  // The next code is that behind the pair, of whatever step the server takes them for.
+  const step = nowStep();
+  const [AuthenticationCode1, AuthenticationCode2] = [codeAt(seed, step - 1), codeAt(seed, step)];
   const codes = { AuthenticationCode1, AuthenticationCode2 };
   await iam('EnableMFADevice', { UserName: user, SerialNumber, ...codes }, keys);
-  return { SerialNumber, code: () => codeAt(seed, nowStep() + 1) };
+  return { SerialNumber, next: codeAt(seed, step + 1) };
 }
 
 /** The bytes of Base32 (RFC 4648). */
