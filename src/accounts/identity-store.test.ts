@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../tests/support/objects/gateway-world.ts';
 import { callIam } from '../../tests/support/servers/iam-api.ts';
 import { must } from '../base/assert.ts';
+import { nextTurn } from '../base/async/next-turn.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
 
 let shards: MetadataPort | undefined;
@@ -64,6 +65,28 @@ test('who is overtaken again and again is told so', async () => {
   overtake = async () => false;
   expect((await call('ListGroups')).texts('GroupName')).toEqual([]);
   expect((await call('CreateGroup', { GroupName: 'now' })).status).toBe(200);
+});
+
+test('actions that were overtaken run again one after the other: of a crowd all are done', async () => {
+  const users = Array.from({ length: 40 }, (_, at) => `crowd-${at}`);
+  const areAllThere = Promise.withResolvers<void>();
+  let runCount = 0;
+  let underWay = 0;
+  let mostUnderWay = 0;
+  overtake = async () => {
+    if (++runCount === users.length) areAllThere.resolve();
+    if (runCount <= users.length) await areAllThere.promise;
+    else {
+      mostUnderWay = Math.max(mostUnderWay, ++underWay);
+      // A disk takes some time.
+      for (let turn = 0; turn < 20; turn++) await nextTurn();
+      underWay--;
+    }
+    return false;
+  };
+  const answers = await Promise.all(users.map((UserName) => call('CreateUser', { UserName })));
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+  expect([mostUnderWay, runCount]).toEqual([1, 2 * users.length - 1]);
 });
 
 test('a user who is renamed meanwhile goes on as itself, and not as who has its name now', async () => {

@@ -4,6 +4,7 @@
 import { must } from '../base/assert.ts';
 import type { FairTurns } from '../base/async/fair-turns.ts';
 import { nextTurn } from '../base/async/next-turn.ts';
+import { createSequence, type Sequence } from '../base/async/sequence.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import {
   type CommandOf,
@@ -70,8 +71,8 @@ export interface IdentityStoreDependencies {
   readonly metadata: MetadataPort;
   readonly clock: ClockPort;
   readonly random: RandomPort;
-  /** Absent: whose lists are long is nobody's matter. */
-  readonly turns?: Pick<FairTurns, 'take'>;
+  /** Absent: whose lists are long, and how many of an account's actions run at once, is nobody's matter. */
+  readonly turns?: Pick<FairTurns, 'take' | 'join'>;
 }
 
 /** The longest run of programs that change one account at once. */
@@ -84,15 +85,58 @@ export async function withIdentities<T>(
   accountId: AccountId,
   work: (store: IdentityStore) => Promise<T>,
 ): Promise<T> {
-  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const run = new Run(deps, accountId);
-    const value = await work(run);
-    if (await run.commit()) return value;
-    // By chance, so that those who met do not meet again.
-    const share = (deps.random.bytes(1)[0] ?? 0) / 255;
-    await deps.clock.sleep(share * Math.min(PAUSE_MAX_MS, 5 * 2 ** attempt));
-  }
-  throw new AppError('ConcurrentModification');
+  const owner = accountId;
+  await deps.turns?.join({ owner, work: 'identities' });
+  const done = await runOnce(deps, accountId, work);
+  if (done !== undefined) return done.value;
+  return overtakenOf(deps.metadata)(accountId, async () => {
+    for (let attempt = 2; attempt <= ATTEMPTS_MAX; attempt++) {
+      await (deps.turns?.take({ owner, work: 'identities' }) ?? nextTurn());
+      const again = await runOnce(deps, accountId, work);
+      if (again !== undefined) return again.value;
+      // By chance, so that those who met do not meet again.
+      const share = (deps.random.bytes(1)[0] ?? 0) / 255;
+      await deps.clock.sleep(share * Math.min(PAUSE_MAX_MS, 5 * 2 ** attempt));
+    }
+    throw new AppError('ConcurrentModification');
+  });
+}
+
+/** undefined: others were faster. */
+async function runOnce<T>(
+  deps: IdentityStoreDependencies,
+  accountId: AccountId,
+  work: (store: IdentityStore) => Promise<T>,
+): Promise<{ value: T } | undefined> {
+  const run = new Run(deps, accountId);
+  const value = await work(run);
+  return (await run.commit()) ? { value } : undefined;
+}
+
+type OneByOne = <T>(accountId: AccountId, work: () => Promise<T>) => Promise<T>;
+
+const overtaken = new WeakMap<MetadataPort, OneByOne>();
+
+/**
+ * Actions of an account that were overtaken here run again one after the other. If all of them ran at once, one would be done each
+ * time, and of a hundred programs most would be refused, after a thousand runs.
+ */
+function overtakenOf(metadata: MetadataPort): OneByOne {
+  const known = overtaken.get(metadata);
+  if (known !== undefined) return known;
+  const lanes = new Map<AccountId, { readonly run: Sequence; waitingCount: number }>();
+  const oneByOne: OneByOne = async (accountId, work) => {
+    const lane = lanes.get(accountId) ?? { run: createSequence(), waitingCount: 0 };
+    lanes.set(accountId, lane);
+    lane.waitingCount++;
+    try {
+      return await lane.run(work);
+    } finally {
+      if (--lane.waitingCount === 0) lanes.delete(accountId);
+    }
+  };
+  overtaken.set(metadata, oneByOne);
+  return oneByOne;
 }
 
 class Run implements IdentityStore {

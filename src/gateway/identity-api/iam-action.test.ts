@@ -3,9 +3,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/objects/gateway-world.ts';
 import { addUser } from '../../../tests/support/objects/identities.ts';
 import { callIam } from '../../../tests/support/servers/iam-api.ts';
+import { operatorCaller } from '../../../tests/support/servers/operator-caller.ts';
+import { systemClock, systemRandom } from '../../platform/system-clock.ts';
+import { NO_POLICIES } from '../../policy/evaluate.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata/port.ts';
 import { identityKeys } from '../../types/records/identity-records.ts';
 import { requireDone } from '../../types/require-done.ts';
+import { ANY_RESOURCE, defineIamAction } from './iam-action.ts';
 
 const CHANGES: ReadonlySet<string> = new Set(['change-identities', 'add-access-key', 'change-access-key']);
 /** Done before the next change of identities or keys, once. */
@@ -69,6 +73,46 @@ test.each([
   expect(await iam({ Action: 'CreateAccessKey', UserName }, user)).toMatchObject({ status: 403, code });
   const keys = await iam({ Action: 'ListAccessKeys', UserName });
   expect(keys.texts('AccessKeyId')).toEqual([user.accessKey]);
+});
+
+test('what takes long is done once all is written, and not in each run', async () => {
+  const steps: string[] = [];
+  const metadata: MetadataPort = {
+    ...shards,
+    shardCount: shards.shardCount,
+    query: (target, name, query) => shards.query(target, name, query),
+    async execute(target, name, command) {
+      steps.push('write');
+      if (steps.length < 6) return { kind: 'done', value: { kind: 'conflict' } } as never;
+      return shards.execute(target, name, command);
+    },
+  };
+  const action = defineIamAction({
+    name: 'CreateThing',
+    parameters: {},
+    access: () => [ANY_RESOURCE],
+    async run(_, { store }) {
+      steps.push('run');
+      await store.count('user', { add: 1, max: 100 });
+      return async () => {
+        steps.push('draw');
+        return '<Thing/>';
+      };
+    },
+  });
+  const { account, asker } = operatorCaller(Buffer.alloc(0));
+  const { accountId } = owner;
+  const caller = {
+    ...asker,
+    accessKey: owner.accessKey,
+    account: { ...account, accountId },
+    principal: { ...asker.principal, accountId },
+    identity: { id: 'root', policies: async () => NO_POLICIES },
+  };
+  const deps = { metadata, clock: systemClock, random: systemRandom, identities: { requireStill() {} } };
+  const asked = { deps, caller, sent: new Map() } as unknown as Parameters<typeof action.perform>[0];
+  expect(await action.perform(asked)).toBe('<Thing/>');
+  expect(steps).toEqual(['run', 'write', 'run', 'write', 'run', 'write', 'draw']);
 });
 
 test.each<[string, Record<string, string>]>([

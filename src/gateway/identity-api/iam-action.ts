@@ -54,8 +54,14 @@ interface IamActionRow<R extends Rules> {
     values: ValuesOf<R>,
     context: ActionContext,
   ): Promise<readonly AccessTarget[]> | readonly AccessTarget[];
-  /** Resolves with the elements of the result, or nothing for an action that has none. Throws AppError. */
-  run(values: ValuesOf<R>, context: ActionContext): Promise<string | undefined>;
+  /**
+   * Resolves with the elements of the result, or nothing for an action that has none; or with how they are made once all is
+   * written, where that takes long: runs that others overtake need not make them. Throws AppError.
+   */
+  run(
+    values: ValuesOf<R>,
+    context: ActionContext,
+  ): Promise<string | undefined> | Promise<() => Promise<string>>;
 }
 
 export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAction {
@@ -66,7 +72,7 @@ export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAct
       const values = readValues(row.parameters, sent);
       const nowMs = deps.clock.wallMs();
       const once = createOnce();
-      return withIdentities(deps, first.account.accountId, async (store) => {
+      const result = await withIdentities(deps, first.account.accountId, async (store) => {
         // What others have changed since the run before may be the rights of who asks.
         const caller = await presentCaller(deps.identities, first);
         store.signedBy(signerOf(caller));
@@ -85,6 +91,7 @@ export function defineIamAction<R extends Rules>(row: IamActionRow<R>): QueryAct
         }
         return row.run(values, context);
       });
+      return typeof result === 'function' ? result() : result;
     },
   };
 }

@@ -154,13 +154,17 @@ const createVirtualMfaDevice = defineIamAction({
       sealedSeed: deps.keyring.wrap(sealed),
       tags: Tags,
     });
-    return xmlElement(
-      'VirtualMFADevice',
-      xmlText('SerialNumber', serial),
-      xmlText('Base32StringSeed', Buffer.from(seedInBase32(seed)).toString('base64')),
-      xmlText('QRCodePNG', Buffer.from(seedAsPng(seed, label)).toString('base64')),
-      Tags.length > 0 ? tagsXml(Tags) : '',
-    );
+    return async () => {
+      // To draw it takes some 10 ms.
+      await deps.turns.take({ owner: store.accountId, work: 'identities' });
+      return xmlElement(
+        'VirtualMFADevice',
+        xmlText('SerialNumber', serial),
+        xmlText('Base32StringSeed', Buffer.from(seedInBase32(seed)).toString('base64')),
+        xmlText('QRCodePNG', Buffer.from(seedAsPng(seed, label)).toString('base64')),
+        Tags.length > 0 ? tagsXml(Tags) : '',
+      );
+    };
   },
 });
 
