@@ -1,10 +1,16 @@
 // Changes of an account that others overtake: they are decided anew, and not for ever.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../tests/support/objects/gateway-world.ts';
+import { createManualClock } from '../../tests/support/run/simulated.ts';
 import { callIam } from '../../tests/support/servers/iam-api.ts';
 import { must } from '../base/assert.ts';
 import { nextTurn } from '../base/async/next-turn.ts';
+import { systemRandom } from '../platform/system-clock.ts';
 import type { MetadataPort } from '../ports/metadata/port.ts';
+import type { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { AccountId } from '../types/names.ts';
+import { withIdentities } from './identity-store.ts';
 
 let shards: MetadataPort | undefined;
 /** Runs before the next changes are written, as long as it gives true: then others were faster. */
@@ -87,6 +93,34 @@ test('actions that were overtaken run again one after the other: of a crowd all 
   const answers = await Promise.all(users.map((UserName) => call('CreateUser', { UserName })));
   expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
   expect([mostUnderWay, runCount]).toEqual([1, 2 * users.length - 1]);
+});
+
+test('who was overtaken waits for its turn no longer than a request waits, and then has not run', async () => {
+  const clock = createManualClock(0);
+  let writeCount = 0;
+  const metadata = {
+    shardCount: 1,
+    query: async () => ({ kind: 'done', value: { revision: 1, rows: [], ranges: [] } }),
+    // Both are overtaken; then the shard is silent.
+    async execute() {
+      if (++writeCount <= 2) return { kind: 'done', value: { kind: 'conflict' } };
+      areInLine.resolve();
+      return new Promise(() => {});
+    },
+  } as unknown as MetadataPort;
+  const areInLine = Promise.withResolvers<void>();
+  const runs: string[] = [];
+  const change = (name: string) =>
+    withIdentities({ metadata, clock, random: systemRandom }, 'account' as AccountId, async (store) => {
+      runs.push(name);
+      await store.count('user', { add: 1, max: 10 });
+    });
+  void change('first');
+  const second = change('second').catch((error: AppError) => error.code);
+  await areInLine.promise;
+  clock.advance(LIMITS.requestWaitMaxMs);
+  expect(await second).toBe('ServiceUnavailable');
+  expect([writeCount, runs]).toEqual([3, ['first', 'second', 'first']]);
 });
 
 test('a user who is renamed meanwhile goes on as itself, and not as who has its name now', async () => {

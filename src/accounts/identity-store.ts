@@ -14,6 +14,7 @@ import {
   SYSTEM_SHARD,
 } from '../ports/metadata/port.ts';
 import { AppError } from '../types/errors.ts';
+import { LIMITS } from '../types/limits.ts';
 import type { AccountId } from '../types/names.ts';
 import {
   type IdentityKind,
@@ -89,7 +90,7 @@ export async function withIdentities<T>(
   await deps.turns?.join({ owner, work: 'identities' });
   const done = await runOnce(deps, accountId, work);
   if (done !== undefined) return done.value;
-  return overtakenOf(deps.metadata)(accountId, async () => {
+  return overtakenOf(deps.metadata)({ accountId, clock: deps.clock }, async () => {
     for (let attempt = 2; attempt <= ATTEMPTS_MAX; attempt++) {
       await (deps.turns?.take({ owner, work: 'identities' }) ?? nextTurn());
       const again = await runOnce(deps, accountId, work);
@@ -113,24 +114,41 @@ async function runOnce<T>(
   return (await run.commit()) ? { value } : undefined;
 }
 
-type OneByOne = <T>(accountId: AccountId, work: () => Promise<T>) => Promise<T>;
+type OneByOne = <T>(
+  whose: { readonly accountId: AccountId; readonly clock: ClockPort },
+  work: () => Promise<T>,
+) => Promise<T>;
 
 const overtaken = new WeakMap<MetadataPort, OneByOne>();
 
 /**
  * Actions of an account that were overtaken here run again one after the other. If all of them ran at once, one would be done each
- * time, and of a hundred programs most would be refused, after a thousand runs.
+ * time, and of a hundred programs most would be refused, after a thousand runs. Each waits for its turn as long as a request waits
+ * for anything: when a shard is silent those in front wait for it one by one. Throws ServiceUnavailable, and then has not run.
  */
 function overtakenOf(metadata: MetadataPort): OneByOne {
   const known = overtaken.get(metadata);
   if (known !== undefined) return known;
   const lanes = new Map<AccountId, { readonly run: Sequence; waitingCount: number }>();
-  const oneByOne: OneByOne = async (accountId, work) => {
+  const oneByOne: OneByOne = async ({ accountId, clock }, work) => {
     const lane = lanes.get(accountId) ?? { run: createSequence(), waitingCount: 0 };
     lanes.set(accountId, lane);
     lane.waitingCount++;
+    const begun = new AbortController();
+    let isLate = false;
+    const done = lane.run(async () => {
+      if (isLate) throw new AppError('ServiceUnavailable');
+      begun.abort();
+      return work();
+    });
+    const untilLate = async () => {
+      await clock.sleep(LIMITS.requestWaitMaxMs, begun.signal);
+      if (begun.signal.aborted) return done;
+      isLate = true;
+      throw new AppError('ServiceUnavailable');
+    };
     try {
-      return await lane.run(work);
+      return await Promise.race([done, untilLate()]);
     } finally {
       if (--lane.waitingCount === 0) lanes.delete(accountId);
     }

@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { kek, type MetadataShards, openMetadata } from '../../../tests/support/metadata/metadata-shards.ts';
 import { createSeededRandom } from '../../../tests/support/run/simulated.ts';
 import { createKeyring } from '../../platform/memory/memory-keyring.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { AccountId } from '../../types/names.ts';
 import { identityKeys, type MfaDeviceRecord } from '../../types/records/identity-records.ts';
 import { createMfaCodes, type MfaCodes } from './mfa-codes.ts';
@@ -25,8 +26,11 @@ beforeEach(async () => {
     accessKey: { accessKey: 'AKann', sealedSecret: kek },
   });
   const { clock } = world;
-  // As withIdentities pauses: at once.
-  const hurried = { ...clock, sleep: async () => {} };
+  // The pauses of withIdentities take no time; its longest wait does.
+  const hurried: ClockPort = {
+    ...clock,
+    sleep: async (ms, signal) => (ms < 1000 ? undefined : clock.sleep(ms, signal)),
+  };
   codes = createMfaCodes({ metadata: world.shards, clock: hurried, random: createSeededRandom(1), keyring });
   await setDevice({ enabled: { owner: OWNER, atMs: 1 } });
 });
