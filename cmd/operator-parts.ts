@@ -47,6 +47,8 @@ export function accountApis(
   const usages = createUsages(metadata, clock);
   const invoices = createInvoices({ metadata, usages, customers: billed, clock });
   const usageBook = createUsageBook(usages, clock);
+  const pages = createPdfPages();
+  closing.defer(() => pages.close());
   const { getsPerMinute, putsPerMinute, postsPerMinute, deletesPerMinute } = config.api;
   const lifecycleDayMs = config.lifecycle.dayMs;
   return {
@@ -58,7 +60,7 @@ export function accountApis(
       invoices,
       usages,
       usageBook,
-      pages: createPdfPages(),
+      pages,
       lifecycleDayMs,
     }),
     managementApi: createManagementApi({

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Sheet } from '../../ports/pages.ts';
+import { drawSheet } from './draw-sheet.ts';
 import { createPdfPages } from './pdf-pages.ts';
 
 const SHEET: Sheet = {
@@ -21,7 +22,7 @@ const SHEET: Sheet = {
 };
 
 async function textOf(sheet: Sheet): Promise<string> {
-  return Buffer.from(await createPdfPages().pdf(sheet)).toString('latin1');
+  return Buffer.from(await drawSheet(sheet)).toString('latin1');
 }
 
 test('the same sheet gives the same bytes, whenever and however often it is drawn', async () => {
@@ -67,4 +68,16 @@ test('names that clients have chosen are drawn, whatever is in them', async () =
     rows: lines.map((line) => ({ cells: [line, line] })),
   };
   expect((await textOf(odd)).trimEnd().endsWith('%%EOF')).toBe(true);
+});
+
+test('sheets are drawn by another thread, of which only a few wait', async () => {
+  const decode = vi.spyOn(TextDecoder.prototype, 'decode');
+  onTestFinished(() => decode.mockRestore());
+  const pages = createPdfPages();
+  onTestFinished(() => pages.close());
+  const drawn = await Promise.allSettled(Array.from({ length: 10 }, () => pages.pdf(SHEET)));
+  expect(decode).not.toHaveBeenCalled();
+  const refused = drawn.filter((each) => each.status === 'rejected').map(({ reason }) => reason.code);
+  expect(refused).toEqual(['SlowDown', 'SlowDown']);
+  expect(Buffer.from(await pages.pdf(SHEET)).equals(await drawSheet(SHEET))).toBe(true);
 });
