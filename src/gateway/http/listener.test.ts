@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { generate } from 'selfsigned';
 import { expect, test } from 'vitest';
 import { LIMITS } from '../../types/limits.ts';
-import { createListener, type ListenerEvents, listen } from './listener.ts';
+import { createListener, exchangeCertificate, type ListenerEvents, listen } from './listener.ts';
 
 const PIECE_BYTES = 64 * 1024;
 const PIECES = 400;
@@ -133,6 +133,24 @@ test.each<[string, number, (client: Socket) => void]>([
   client.resume();
   await once(client, 'close');
   expect(asked).toEqual([]);
+  server.close();
+});
+
+test('nobody shakes hands again, also not with another certificate', async () => {
+  const { server, client, asked, isAsked } = await openTls(60_000);
+  const again = await generate([{ name: 'commonName', value: 'a' }], { keySize: 2048 });
+  exchangeCertificate(server, { cert: again.cert, key: again.private });
+  const secured = connectTls({ socket: client, rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
+  await isAsked();
+  asked[0]?.();
+  while (asked.length < 2) await new Promise(setImmediate);
+  asked[1]?.();
+  await once(secured, 'secureConnect');
+  const refused = await new Promise<Error | null>((resolve) => {
+    secured.on('error', resolve);
+    secured.renegotiate({ rejectUnauthorized: false }, resolve);
+  });
+  expect(refused?.message).toContain('no renegotiation');
   server.close();
 });
 

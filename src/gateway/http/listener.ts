@@ -1,5 +1,6 @@
 // The HTTP or HTTPS server under the gateway: limits of heads and connections, expectations answered by hand, live
 // exchange of certificates. Which protocol a request speaks is decided above (server.ts).
+import { constants } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -52,7 +53,8 @@ export interface ListenerEvents extends ParsingTurns, Required<RecordsOfClients>
   onLongHead(socket: Socket): void;
 }
 
-const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
+/** With TLS 1.2 a client could shake hands again three times, of which no piece would wait for its turn. */
+const TLS_OPTIONS = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
 
 export function createListener(settings: ListenerSettings, events: ListenerEvents): Server {
   const server = createHttpServer(settings);
