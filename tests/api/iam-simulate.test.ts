@@ -322,9 +322,9 @@ test('all authorization details come in pages, and by kind', async () => {
   );
 });
 
-/** Takes about a second. */
+/** Takes some 0.3 s. */
 function simulateLong() {
-  const statements = Array.from({ length: 20 }, (_, at) =>
+  const statements = Array.from({ length: 12 }, (_, at) =>
     allow('s3:*', `arn:aws:s3:::${'*a'.repeat(60)}${at}*`, {
       Condition: { StringLike: { 's3:prefix': '*b'.repeat(60) } },
     }),
@@ -334,16 +334,23 @@ function simulateLong() {
     (_, at) => `arn:aws:s3:::${'a'.repeat(400)}${at}/${'ab'.repeat(200)}`,
   );
   return call('SimulateCustomPolicy', {
-    ...members('PolicyInputList', new Array(8).fill(documentOf(...statements))),
+    ...members('PolicyInputList', new Array(4).fill(documentOf(...statements))),
     ...members('ActionNames', new Array(30).fill('s3:GetObject')),
     ...members('ResourceArns', resources),
   });
 }
 
+/** It holds memory for its answer then. */
+async function isUnderWay(): Promise<boolean> {
+  const metrics = await (await fetch(`${server.endpoint}/metrics`)).text();
+  return Number(/^holdfast_body_buffer_bytes (\d+)/m.exec(metrics)?.[1]) > 0;
+}
+
 test('simulations of one account are done one after the other, their policies not compiled before their turn', async () => {
   const ended: string[] = [];
   const long = simulateLong().then(({ status }) => ended.push(`long ${status}`));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  while (ended.length === 0 && !(await isUnderWay()));
+  expect(ended).toEqual([]);
   const wrong = call('SimulateCustomPolicy', {
     ...members('PolicyInputList', ['{}']),
     ...members('ActionNames', ['s3:GetObject']),
