@@ -49,7 +49,10 @@ export function paceHandshakes<S extends TakenSocket>(
   if (turns.certificateBytesMax !== undefined) {
     server.prependListener('keylog', (line, given) => {
       const secured = given as Secured;
-      recordsOf(secured)?.learnKeys(String(line), secured.getCipher()?.standardName ?? '');
+      const records = recordsOf(secured);
+      records?.learnKeys(String(line), secured.getCipher()?.standardName ?? '');
+      // Who is refused for its certificates has none by the time that this is told.
+      if (records !== undefined) showEnds(secured, records.ends);
     });
   }
   server.prependListener('tlsClientError', (_error, secured) => {
@@ -97,6 +100,7 @@ function recordsOf({ _handle }: Secured): TlsRecords | undefined {
 
 /** Of a stream that is no socket Node's TLS knows no address. */
 function showEnds(secured: Secured, ends: SocketEnds): void {
+  if (Object.hasOwn(secured, 'remoteAddress')) return;
   for (const [name, value] of Object.entries(ends)) Object.defineProperty(secured, name, { value });
 }
 

@@ -11,6 +11,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { createByteGate } from '../../base/async/byte-gate.ts';
 import { within } from '../../base/async/within.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -21,7 +22,7 @@ import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { FEW_AT_ONCE } from '../few-at-once.ts';
-import { createPeerPlaces, guardHandshakes } from '../tls/peer-door.ts';
+import { createPeerPlaces, guardHandshakes, refusalReason } from '../tls/peer-door.ts';
 import { Deadlines } from './deadlines.ts';
 import { ChunkExchange, type DiskGates, type ExchangeParts, type TakeMemory } from './exchange.ts';
 import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
@@ -85,8 +86,8 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     isTls: credentials.kind === 'tls',
     mayTake: (socket) => places.take(socket),
   });
-  server.on('tlsClientError', (err: Error, socket: { remoteAddress?: string }) =>
-    onStranger({ remote: socket.remoteAddress, err }),
+  server.on('tlsClientError', (error: Error, socket: TLSSocket) =>
+    onStranger({ remote: socket.remoteAddress, reason: refusalReason(error, socket) }),
   );
   await bind(server, where);
   const { port } = server.address() as AddressInfo;

@@ -235,6 +235,10 @@ describe('with certificates', () => {
     const ca = readFileSync(made.security.ca);
     const noCertificate = await knock(ChannelCredentials.createSsl(ca));
     expect(noCertificate.code).toBe(status.UNAVAILABLE);
+    const { cert, key } = other.security;
+    await knock(ChannelCredentials.createSsl(ca, readFileSync(key), readFileSync(cert)));
+    const [told] = node.events.filter(({ event }) => event === 'rpc-refused').slice(-1);
+    expect(told?.fields).toEqual({ host: '127.0.0.1', reason: 'CERT_SIGNATURE_FAILURE' });
     expect(node.counts.of('holdfast_rpc_received_frames_total calls')).toBe(0);
     expectNothingHeard();
     // Both kinds, by their reasons; which is which the TLS library words.

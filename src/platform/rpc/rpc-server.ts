@@ -14,7 +14,7 @@ import type { NodeId } from '../../ports/replication.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { addressGroupOf } from '../../types/tenant.ts';
-import { createPeerPlaces, guardHandshakes } from '../tls/peer-door.ts';
+import { createPeerPlaces, guardHandshakes, refusalReason } from '../tls/peer-door.ts';
 import { checkMember, decideAdmission, type Member } from './admission.ts';
 import type { CallServer } from './call-server.ts';
 import type { RpcCredentials } from './credentials.ts';
@@ -120,8 +120,8 @@ function setUpConnections(
     if (secret !== undefined)
       guardConnections(listening, { ...deps, secret, places, onRefused: noteRefusal });
     else guardHandshakes(listening, { ...deps, places, helloMaxMs: LIMITS.rpcConnectMaxMs });
-    listening.on('tlsClientError', (error: Error, { remoteAddress = '' }: TLSSocket) =>
-      noteRefusal({ host: remoteAddress, reason: error.message }),
+    listening.on('tlsClientError', (error: Error, socket: TLSSocket) =>
+      noteRefusal({ host: socket.remoteAddress ?? '', reason: refusalReason(error, socket) }),
     );
     listening.on('session', (session) => {
       session.setLocalWindowSize(WINDOW_BYTES);

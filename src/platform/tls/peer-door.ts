@@ -3,6 +3,7 @@
 // most. What shaking hands takes of the thread is counted by address, and who has had least of late is the next; addresses
 // at which a member has proved itself count each for itself, all others together, too.
 import type { Server, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { createFairShare } from '../../base/async/fair-share.ts';
 import { createSharedPlaces } from '../../base/async/shared-places.ts';
 import { createStartTurns } from '../../base/async/start-turns.ts';
@@ -107,4 +108,9 @@ export function guardHandshakes(
   server.on('connection', (socket: Socket) => {
     if (places.take(socket)) shakeHands(socket);
   });
+}
+
+/** Why hands were not shaken: Node says of a certificate that is not of the authority only that the connection has ended. */
+export function refusalReason({ message }: Error, { authorizationError }: Partial<TLSSocket>): string {
+  return authorizationError == null ? message : String(authorizationError);
 }
