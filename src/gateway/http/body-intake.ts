@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BufferQueue } from '../../base/async/buffer-queue.ts';
 import type { FairShare, SharePath } from '../../base/async/fair-share.ts';
 import type { ReadTurns } from '../../base/async/read-turns.ts';
+import { freeMemory } from '../../base/free-memory.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import { AppError } from '../../types/errors.ts';
 import { LIMITS } from '../../types/limits.ts';
@@ -133,6 +134,7 @@ export class BodyIntake {
         const buffer = await this.read();
         if (buffer === undefined) return true;
         leftBytes -= buffer.length;
+        freeMemory(buffer);
         if (this.#isInSmallChunks) return false;
       }
     } catch (error) {
@@ -184,7 +186,7 @@ export class BodyIntake {
     this.#response.once('close', () => {
       // Who reads yet must not take what has come for the whole, nor wait: the rest is dropped.
       if (this.#queue.sizeBytes > 0 || !this.#hasEnded) cut();
-      this.#queue.takeAll();
+      for (const buffer of this.#queue.takeAll()) freeMemory(buffer);
       this.#count();
     });
   }

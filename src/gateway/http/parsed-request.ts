@@ -8,6 +8,7 @@
 //   thousand of a byte.
 import { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { freeMemory } from '../../base/free-memory.ts';
 import { LIMITS } from '../../types/limits.ts';
 
 /** Chunks below this many bytes are small. */
@@ -111,7 +112,10 @@ export class ParsedRequest extends IncomingMessage {
     this.#asRead = undefined;
     this.#countPiece(part);
     // Nobody will read it: the answer is out.
-    if ((this as { _dumped?: boolean })._dumped === true) return;
+    if ((this as { _dumped?: boolean })._dumped === true) {
+      freeMemory(part);
+      return;
+    }
     if (!super.push(part) || this.isPaused()) this.socket.pause();
   }
 
