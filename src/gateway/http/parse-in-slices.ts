@@ -10,6 +10,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { freeMemory } from '../../base/free-memory.ts';
 import { type BodyParser, countBody } from '../../base/http-parser.ts';
+import { LIMITS } from '../../types/limits.ts';
 import { ParsedRequest, parsedBodyBytes, parsedPieceCount, parsedRequestCount } from './parsed-request.ts';
 
 /** Most heads fit; chunks of a byte take 1.4 ms. */
@@ -24,6 +25,13 @@ const HEAD_COST_FACTOR = 2;
 const HEAD_COST_BYTES_MIN = 4096;
 /** A shorter part of a body is copied: memory that it shared with a head would stay as long as it does. */
 const AS_READ_BYTES_MIN = 4096;
+
+/** Lines of a head, as Node's parser gives them away before the head is complete. */
+const LINES_GIVEN_AT_ONCE = 32;
+/** An empty line, however its lines end: the parser judges it. */
+const HEAD_END = /\n\r?\n/;
+/** Its beginning may have come before. */
+const UNSEEN_BYTES = 2;
 
 /** What was no request is answered and logged at once. */
 const REFUSAL_COST_BYTES = 32 * 1024;
@@ -61,7 +69,7 @@ interface ParsedSlice {
 }
 
 type Parse = (bytes: Buffer) => void;
-type NodeParser = BodyParser & { incoming: IncomingMessage | null };
+type NodeParser = BodyParser & { incoming: IncomingMessage | null; _headers?: unknown[] };
 type SocketOfParser = Socket & { parser?: NodeParser | null };
 
 export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns): SlicedParsing {
@@ -75,16 +83,19 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
     let isItsTurn = false;
     /** Somebody wants more when it is. */
     let isWanted = false;
+    const longHead = new LongHead(socket);
 
-    function feed(bytes: Buffer): void {
+    function feed(read: Buffer): void {
       if (waits) {
         isWanted = true;
-        putBack(bytes);
+        putBack(read);
         return;
       }
+      const bytes = longHead.withHeld(read);
       let isGiven = false;
       for (let from = 0; from < bytes.length; ) {
         if (isAtEnd(socket)) return;
+        if (longHead.hold(bytes, from)) return;
         const to = Math.min(bytes.length, from + Math.max(SLICE_BYTES, restBytesOf(socket)));
         if (!mayBegin(to - from)) {
           isWanted = true;
@@ -100,7 +111,10 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
         // The rest of a slice with a head was counted with it.
         const countsFraming = isInBody(socket);
         if (takeAsRead(socket, bytes.subarray(from, to), parse)) isGiven = true;
-        else parse(bytes.subarray(from, to));
+        else {
+          parse(bytes.subarray(from, to));
+          longHead.parsed(bytes.subarray(from, to));
+        }
         const framingBytes = countsFraming ? to - from - (parsedBodyBytes() - before.bytes) : 0;
         from = to;
         const pieceCount = parsedPieceCount() - before.pieces;
@@ -166,6 +180,62 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
     isInBody: (socket) => !ended.has(socket) && isInBody(socket),
     end: (socket) => void ended.add(socket),
   };
+}
+
+/**
+ * What has come of a head of many lines, and is not parsed before its end is there: as lines in a list it would take three times
+ * the memory, and all of it V8's, where it outlives a connection that ends meanwhile.
+ */
+class LongHead {
+  readonly #socket: SocketOfParser;
+  #held: Buffer | undefined;
+  /** So many bytes of what was held have no end of a head among them. */
+  #searchedBytes = 0;
+  /** Of what the parser has had of the head. */
+  #lastParsed = '';
+  #isWatched = false;
+
+  constructor(socket: SocketOfParser) {
+    this.#socket = socket;
+  }
+
+  get #isOne(): boolean {
+    const { parser } = this.#socket;
+    return (parser?._headers?.length ?? 0) >= 2 * LINES_GIVEN_AT_ONCE && !isInBody(this.#socket);
+  }
+
+  /** What was held, and behind it what was read. */
+  withHeld(read: Buffer): Buffer {
+    const held = this.#held;
+    if (held === undefined) return read;
+    this.#held = undefined;
+    return Buffer.concat([held, read]);
+  }
+
+  parsed(slice: Buffer): void {
+    if (this.#isOne)
+      this.#lastParsed = (this.#lastParsed + textOf(slice, -UNSEEN_BYTES)).slice(-UNSEEN_BYTES);
+  }
+
+  /** Whether all from `from` on is held. What is too long for a head is not: the parser says so. */
+  hold(bytes: Buffer, from: number): boolean {
+    const searchedBytes = this.#searchedBytes;
+    this.#searchedBytes = 0;
+    if (!this.#isOne || bytes.length - from > LIMITS.headerBytesMax) return false;
+    const before = searchedBytes < UNSEEN_BYTES ? this.#lastParsed : '';
+    if (HEAD_END.test(before + textOf(bytes, from + Math.max(0, searchedBytes - UNSEEN_BYTES)))) return false;
+    this.#held = Buffer.from(bytes.subarray(from));
+    this.#searchedBytes = this.#held.length;
+    freeMemory(bytes);
+    if (this.#isWatched) return true;
+    this.#isWatched = true;
+    this.#socket.once('close', () => this.#held && freeMemory(this.#held));
+    return true;
+  }
+}
+
+function textOf(bytes: Buffer, from: number): string {
+  return bytes.toString('latin1', from < 0 ? Math.max(0, bytes.length + from) : from);
 }
 
 /** Has `feed` called with what comes, instead of Node's parser. Gives what parses. */

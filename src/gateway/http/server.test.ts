@@ -11,6 +11,7 @@ import { watchTlsWrites } from '../../../tests/support/run/tls-writes.ts';
 import { type Access, answerOf, openRequest, send } from '../../../tests/support/servers/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../../../tests/support/servers/raw-socket.ts';
 import { must } from '../../base/assert.ts';
+import { nextTurn } from '../../base/async/next-turn.ts';
 import { LIMITS } from '../../types/limits.ts';
 import { homeShardOf } from '../../types/names.ts';
 
@@ -373,6 +374,34 @@ describe('bytes that are no HTTP request', () => {
     socket.destroy();
   });
 });
+
+// The first one is parsed up to where it is cut, of the other one the rest is held.
+test.each([100, 300])(
+  'a head of %i lines, wherever it is cut, is one request, and what is behind it another',
+  async (count) => {
+    const lines = Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-line-${at}`, 'value']));
+    const head = headOf(root, { method: 'GET', path: '/bucket?location', headers: lines });
+    const behind = headOf(root, { method: 'GET', path: '/bucket/none' });
+    const { length } = head;
+    const cuts = [...[1, 2, 3, 4, 5].map((left) => [length - left]), [length - 2, length - 1]];
+    // The last bytes one by one, and the same behind a piece from the middle.
+    const bytes = Array.from({ length: 8 }, (_, at) => length - 8 + at);
+    const socket = await openSocket(root);
+    socket.socket.setNoDelay();
+    const middle = Math.floor(length / 2);
+    for (const at of [...cuts, [middle, middle + 1, middle + 2], bytes, [middle, ...bytes], [length]]) {
+      for (const [piece, from] of [0, ...at].entries()) {
+        socket.write(head.slice(from, at[piece]));
+        // The server is in this process: by then it has read the piece.
+        for (let turn = 0; turn < 4; turn++) await nextTurn();
+      }
+      expect((await socket.answer())?.status).toBe(200);
+      socket.write(behind);
+      expect((await socket.answer())?.status).toBe(404);
+    }
+    socket.destroy();
+  },
+);
 
 test('virtual-host style works under each domain', async () => {
   await send(root, { method: 'PUT', path: '/bucket/virtual', body: Buffer.from('here') });
