@@ -97,8 +97,8 @@ const tagging = (text: string) => `<Tagging>${text}</Tagging>`;
 const attributes = (bytes: number) =>
   `<Delete ${Array.from({ length: bytes / 10 }, (_, at) => `a${at.toString(36).padStart(5, '0')}=""`).join(' ')}></Delete>`;
 
-/** The attacks, in the order in which they are run. */
-export const ATTACKS: readonly Attack[] = [
+/** Each by itself. */
+const KINDS: readonly Attack[] = [
   {
     name: '64 operator requests whose bodies trickle, without credentials',
     by: 'anybody',
@@ -426,5 +426,18 @@ export const ATTACKS: readonly Attack[] = [
           'x-svc-prefix': 'true',
         }),
       ),
+  },
+];
+
+/** The attacks, in the order in which they are run. */
+export const ATTACKS: readonly Attack[] = [
+  ...KINDS,
+  {
+    name: 'all of the above that take no account and no URL, at once',
+    by: 'anybody',
+    async begin(world) {
+      const kinds = KINDS.filter(({ by, name }) => by === 'anybody' && !name.includes('URL'));
+      await Promise.all(kinds.map((kind) => kind.begin(world)));
+    },
   },
 ];
