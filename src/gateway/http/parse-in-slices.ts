@@ -91,11 +91,15 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
         putBack(read);
         return;
       }
-      const bytes = longHead.withHeld(read);
+      const bytes = longHead.take(read);
+      if (bytes === undefined) return;
       let isGiven = false;
       for (let from = 0; from < bytes.length; ) {
         if (isAtEnd(socket)) return;
-        if (longHead.hold(bytes, from)) return;
+        if (longHead.hold(bytes.subarray(from))) {
+          if (!isGiven) freeMemory(bytes);
+          return;
+        }
         const to = Math.min(bytes.length, from + Math.max(SLICE_BYTES, restBytesOf(socket)));
         if (!mayBegin(to - from)) {
           isWanted = true;
@@ -188,11 +192,14 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
  */
 class LongHead {
   readonly #socket: SocketOfParser;
-  #held: Buffer | undefined;
-  /** So many bytes of what was held have no end of a head among them. */
-  #searchedBytes = 0;
-  /** Of what the parser has had of the head. */
-  #lastParsed = '';
+  /** What is held is in the first bytes of it. */
+  #memory: Buffer | undefined;
+  #heldBytes = 0;
+  #parsedBytes = 0;
+  /** The last bytes that have come, parsed or held. */
+  #last = '';
+  /** Its end has come, or it is too long, which the parser says: it is parsed as it comes. */
+  #isOver = false;
   #isWatched = false;
 
   constructor(socket: SocketOfParser) {
@@ -204,38 +211,70 @@ class LongHead {
     return (parser?._headers?.length ?? 0) >= 2 * LINES_GIVEN_AT_ONCE && !isInBody(this.#socket);
   }
 
-  /** What was held, and behind it what was read. */
-  withHeld(read: Buffer): Buffer {
-    const held = this.#held;
-    if (held === undefined) return read;
-    this.#held = undefined;
-    return Buffer.concat([held, read]);
+  /** What is to be parsed of what was read: undefined where it is held, otherwise with all that was. */
+  take(read: Buffer): Buffer | undefined {
+    if (this.#heldBytes === 0) return read;
+    const isHeld = this.#mayHold(read);
+    this.#add(read);
+    freeMemory(read);
+    return isHeld ? undefined : this.#release();
   }
 
-  parsed(slice: Buffer): void {
-    if (this.#isOne)
-      this.#lastParsed = (this.#lastParsed + textOf(slice, -UNSEEN_BYTES)).slice(-UNSEEN_BYTES);
-  }
-
-  /** Whether all from `from` on is held. What is too long for a head is not: the parser says so. */
-  hold(bytes: Buffer, from: number): boolean {
-    const searchedBytes = this.#searchedBytes;
-    this.#searchedBytes = 0;
-    if (!this.#isOne || bytes.length - from > LIMITS.headerBytesMax) return false;
-    const before = searchedBytes < UNSEEN_BYTES ? this.#lastParsed : '';
-    if (HEAD_END.test(before + textOf(bytes, from + Math.max(0, searchedBytes - UNSEEN_BYTES)))) return false;
-    this.#held = Buffer.from(bytes.subarray(from));
-    this.#searchedBytes = this.#held.length;
-    freeMemory(bytes);
-    if (this.#isWatched) return true;
+  /** Whether it is held, of which nothing is parsed yet. It is a copy. */
+  hold(rest: Buffer): boolean {
+    if (this.#isOver || !this.#isOne || !this.#mayHold(rest)) return false;
+    if (!this.#isWatched) this.#socket.once('close', () => this.#free());
     this.#isWatched = true;
-    this.#socket.once('close', () => this.#held && freeMemory(this.#held));
+    this.#add(rest);
     return true;
   }
-}
 
-function textOf(bytes: Buffer, from: number): string {
-  return bytes.toString('latin1', from < 0 ? Math.max(0, bytes.length + from) : from);
+  /** To be called behind each slice that was parsed. */
+  parsed(slice: Buffer): void {
+    if (!this.#isOne) {
+      this.#isOver = false;
+      this.#parsedBytes = 0;
+      this.#last = '';
+    } else if (!this.#isOver) {
+      this.#parsedBytes += slice.length;
+      this.#last = (this.#last + slice.toString('latin1', Math.max(0, slice.length - UNSEEN_BYTES))).slice(
+        -UNSEEN_BYTES,
+      );
+    }
+  }
+
+  #mayHold(more: Buffer): boolean {
+    const text = this.#last + more.toString('latin1');
+    const sizeBytes = this.#parsedBytes + this.#heldBytes + more.length;
+    this.#isOver = sizeBytes > LIMITS.headerBytesMax || HEAD_END.test(text);
+    this.#last = text.slice(-UNSEEN_BYTES);
+    return !this.#isOver;
+  }
+
+  #add(more: Buffer): void {
+    const sizeBytes = this.#heldBytes + more.length;
+    if (sizeBytes > (this.#memory?.length ?? 0)) {
+      // So that bytes that come one by one are not copied each time.
+      const memory = Buffer.allocUnsafeSlow(Math.max(sizeBytes, 2 * this.#heldBytes));
+      this.#memory?.copy(memory, 0, 0, this.#heldBytes);
+      this.#free();
+      this.#memory = memory;
+    }
+    this.#memory?.set(more, this.#heldBytes);
+    this.#heldBytes = sizeBytes;
+  }
+
+  #release(): Buffer {
+    const held = (this.#memory ?? Buffer.alloc(0)).subarray(0, this.#heldBytes);
+    this.#memory = undefined;
+    this.#heldBytes = 0;
+    return held;
+  }
+
+  #free(): void {
+    if (this.#memory !== undefined) freeMemory(this.#memory);
+    this.#memory = undefined;
+  }
 }
 
 /** Has `feed` called with what comes, instead of Node's parser. Gives what parses. */

@@ -403,6 +403,37 @@ test.each([100, 300])(
   },
 );
 
+test('a body in front of a head of many lines that is cut is whole', async () => {
+  const socket = await openSocket(root);
+  const body = 'b'.repeat(20_000);
+  const put = headOf(root, {
+    method: 'PUT',
+    path: '/bucket/in-front',
+    headers: { 'content-length': '20000' },
+  });
+  const lines = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`x-line-${at}`, 'value']));
+  const head = headOf(root, { method: 'GET', path: '/bucket?location', headers: lines });
+  socket.write(`${put}${body}${head.slice(0, -2)}`);
+  expect((await socket.answer())?.status).toBe(200);
+  socket.write('\r\n');
+  expect((await socket.answer())?.status).toBe(200);
+  socket.destroy();
+  expect((await send(root, { method: 'GET', path: '/bucket/in-front' })).body.toString()).toBe(body);
+});
+
+test('a head of many lines that is too long is refused, however it comes', async () => {
+  const line = (at: number) => `x-line-${at}: ${'v'.repeat(1000)}\r\n`;
+  const many = (count: number) => Array.from({ length: count }, (_, at) => line(at)).join('');
+  const socket = await openSocket(root);
+  const short = Array.from({ length: 40 }, (_, at) => `x-${at}: v\r\n`).join('');
+  for (const piece of [`GET / HTTP/1.1\r\nHost: h\r\n${short}`, many(26), many(10)]) {
+    socket.write(piece);
+    for (let turn = 0; turn < 4; turn++) await nextTurn();
+  }
+  expect((await socket.answer())?.status).toBe(400);
+  await socket.closed;
+});
+
 test('virtual-host style works under each domain', async () => {
   await send(root, { method: 'PUT', path: '/bucket/virtual', body: Buffer.from('here') });
   for (const host of ['bucket.s3.test', 'BUCKET.eu.s3.test:9000']) {
