@@ -91,6 +91,12 @@ export function createSlicedParsing({ mayParseOn, mayParseHead }: ParsingTurns):
         putBack(read);
         return;
       }
+      // To look for its end takes a turn, as parsing does.
+      if (longHead.isHeld && !mayBegin(read.length)) {
+        isWanted = true;
+        putBack(read);
+        return;
+      }
       const bytes = longHead.take(read);
       if (bytes === undefined) return;
       let isGiven = false;
@@ -211,9 +217,13 @@ class LongHead {
     return (parser?._headers?.length ?? 0) >= 2 * LINES_GIVEN_AT_ONCE && !isInBody(this.#socket);
   }
 
+  get isHeld(): boolean {
+    return this.#heldBytes > 0;
+  }
+
   /** What is to be parsed of what was read: undefined where it is held, otherwise with all that was. */
   take(read: Buffer): Buffer | undefined {
-    if (this.#heldBytes === 0) return read;
+    if (!this.isHeld) return read;
     const isHeld = this.#mayHold(read);
     this.#add(read);
     freeMemory(read);
