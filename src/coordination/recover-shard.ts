@@ -53,6 +53,7 @@ function withoutWish(registered: RegisteredShard | undefined): object | undefine
   return registered && { ...registered.record, wanted: undefined };
 }
 
+/** What would be written for these facts. It writes nothing. */
 export function planRecovery(
   { found, registered, present }: RecoveryFacts,
   { from, nonce, rebuiltAtMs: known = 0 }: RecoveryChoice,
